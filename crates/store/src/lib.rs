@@ -1,0 +1,16 @@
+//! Storage ports: what a store promises (semantics, section 4), and nothing of how.
+//!
+//! The ports are small and object-safe. A store takes batches of atomic items and answers each: this is how group
+//! commit reaches every backend. Leases bring efficiency; (saga, seq) and fencing bring safety.
+
+mod error;
+mod item;
+mod memory;
+mod ports;
+mod row;
+
+pub use error::{Error, Kind};
+pub use item::{Advance, Advanced, Holder, Item, Mail, Outcome, StoredEntry, Submission, Submitted};
+pub use memory::Memory;
+pub use ports::{Definitions, Gauge, Health, Journal, Lists, Mailbox, Nodes, Retention, Store, Work};
+pub use row::{Cursor, DeadGroup, Due, ListFilter, NodeLease, Page, Row, Stats, Stored, StoredDefinition};

@@ -37,6 +37,7 @@ const RULES: &[Rule] = &[
     Rule { name: "pure-core", check: |input| rust::pure_core(&input.tree) },
     Rule { name: "lib-files", check: |input| lib_files::only_the_map(&input.tree) },
     Rule { name: "small-ports", check: |input| ports::small(&input.tree) },
+    Rule { name: "engine-calls-by-port", check: |input| ports::engine_calls_by_port(&input.tree) },
     Rule { name: "to-do-names-issue", check: |input| words::to_do_names_issue(&input.tree) },
     Rule { name: "forbidden-words", check: |input| words::forbidden(&input.tree) },
     Rule { name: "decision-records", check: |input| documents::decision_records(&input.tree) },

@@ -55,7 +55,9 @@ pub fn replay(definition: Arc<Definition>, entries: &[Entry]) -> Result<Saga, Un
 
 /// Makes a saga of its first entry.
 pub(crate) fn begin(definition: Arc<Definition>, entry: &Entry) -> Result<Saga, Unreadable> {
-    let EntryKind::Submitted { id, digest, input, claims, deadline_at, accepting, trace, epoch, who: _ } = &entry.kind else {
+    let EntryKind::Submitted { id, digest, input, claims, deadline_at, accepting, trace, epoch, who: _ } =
+        &entry.kind
+    else {
         return Err(Unreadable::Misplaced(entry.seq));
     };
     if entry.seq != 1 {
@@ -246,6 +248,7 @@ fn sending(state: &mut OpState, attempt: u32, verifying: bool, waited_ms: u64, a
     if state.open > 0 {
         state.resends += 1;
     }
+    state.forced = false;
     state.sends = attempt;
     state.open += 1;
     state.verifying = verifying;
@@ -368,6 +371,7 @@ fn retry(state: &mut OpState, force: bool, new_key: bool) {
     state.verified = 0;
     state.parked = None;
     state.settled = None;
+    state.forced = force;
     if force {
         // Rule 11: past its life a key is only as good as a person's word; from here it counts as new.
         state.first_send_at = None;
@@ -416,7 +420,9 @@ fn begin_settling(saga: &mut Saga, at: Time) {
         let can_resend = operation.idempotency != Idempotency::None && !state.key_expired(&operation, at);
         match &state.phase {
             // With `seals_after` the query alone settles it: a resend would start the time anew.
-            Phase::Send { .. } if operation.seals_after_ms.is_some() && can_ask => state.phase = Phase::Ask { due: at, n: 0 },
+            Phase::Send { .. } if operation.seals_after_ms.is_some() && can_ask => {
+                state.phase = Phase::Ask { due: at, n: 0 }
+            }
             Phase::Verify { .. } if can_ask || can_resend => state.phase = Phase::Verify { due: at },
             Phase::Dead { .. } if can_ask || can_resend => {
                 state.verify_since = Some(at);
@@ -443,8 +449,11 @@ fn derive(saga: &mut Saga, at: Time) {
     let definition = saga.definition.clone();
     loop {
         let changed = match saga.direction {
-            Direction::Forward => (0..saga.steps.len()).fold(false, |changed, step| forward(saga, &definition, step, at) | changed),
-            Direction::Undo => (0..saga.steps.len()).rev().fold(false, |changed, step| undo(saga, &definition, step, at) | changed),
+            Direction::Forward => (0..saga.steps.len())
+                .fold(false, |changed, step| forward(saga, &definition, step, at) | changed),
+            Direction::Undo => (0..saga.steps.len())
+                .rev()
+                .fold(false, |changed, step| undo(saga, &definition, step, at) | changed),
         };
         if !changed {
             return;
@@ -586,7 +595,9 @@ impl Saga {
     pub fn is_settling(&self, op: OpRef) -> bool {
         match (self.direction, op.kind) {
             (Direction::Undo, OpKind::Action) => true,
-            (Direction::Forward, OpKind::Action) => self.undo_pending.is_some() && self.definition.pivot() == Some(op.step),
+            (Direction::Forward, OpKind::Action) => {
+                self.undo_pending.is_some() && self.definition.pivot() == Some(op.step)
+            }
             (Direction::Undo | Direction::Forward, OpKind::Compensation) => false,
         }
     }

@@ -101,13 +101,15 @@ impl Saga {
         if self.ended.is_some() || self.stuck.is_some() {
             return None;
         }
-        let accepting = self.accepting.as_ref().map(|accepting| accepting.due);
+        let accepting = self.accepting.as_ref().map(|accepting| accepting.due).filter(|due| *due > now);
         let deadline = self.deadline_at.filter(|_| self.deadline_counts());
         let timers = self.ops().filter_map(|op| {
             let state = self.op(op);
             match &state.phase {
                 // A due query is on the wire; its answer moves the operation, or the end of the wait does.
-                Phase::InProgress { due, until, .. } if *due <= now && self.can_ask(op) => Some(*until).filter(|until| until > &now),
+                Phase::InProgress { due, until, .. } if *due <= now && self.can_ask(op) => {
+                    Some(*until).filter(|until| until > &now)
+                }
                 Phase::InProgress { until, .. } if !self.can_ask(op) => Some(*until),
                 Phase::Ask { due, .. } | Phase::Verify { due } if *due <= now && self.can_ask(op) => None,
                 Phase::Ask { .. }

@@ -156,7 +156,9 @@ pub fn parse_key(key: &str) -> Option<(SagaId, &str, OpKind, u32)> {
     let (saga, step) = rest.rsplit_once(':')?;
     let (kind, generation) = match op.split_once('.') {
         None => (op, 1),
-        Some((kind, n)) => (kind, n.parse().ok().filter(|parsed: &u32| *parsed >= 2 && parsed.to_string() == n)?),
+        Some((kind, n)) => {
+            (kind, n.parse().ok().filter(|parsed: &u32| *parsed >= 2 && parsed.to_string() == n)?)
+        }
     };
     let kind = match kind {
         "action" => OpKind::Action,

@@ -18,7 +18,12 @@ impl Jitter {
     /// policy's plain back-offs also holds for jittered ones.
     #[must_use]
     pub fn shorten_ms(self, ms: u64, spread: f64) -> u64 {
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "back-offs are far below 2^53 ms and the product is within 0..=ms")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "back-offs are far below 2^53 ms and the product is within 0..=ms"
+        )]
         let cut = (ms as f64 * spread.clamp(0.0, 1.0) * self.0) as u64;
         ms.saturating_sub(cut)
     }

@@ -14,8 +14,8 @@ mod effect;
 mod entry;
 mod id;
 mod input;
-pub mod json;
 mod jitter;
+pub mod json;
 pub mod request;
 mod saga;
 pub mod status;
@@ -32,6 +32,8 @@ pub use entry::{By, Entry, EntryKind, UndoReason};
 pub use id::{BadId, Key, OpKind, OpRef, SAGA_ID_BYTES_MAX, SagaId, parse_key};
 pub use input::{Evidence, Input, Now, Person, PersonAction, Submission};
 pub use jitter::Jitter;
-pub use saga::{Accepting, Direction, Ended, Knowledge, OpState, ParkReason, Phase, Saga, Settled, StepState};
+pub use saga::{
+    Accepting, Direction, Ended, Knowledge, OpState, ParkReason, Phase, Saga, Settled, StepState,
+};
 pub use status::{BusinessState, Status, StepStatus};
 pub use time::Time;

@@ -138,6 +138,8 @@ pub struct OpState {
     pub verifying: bool,
     /// How often verification was tried.
     pub verified: u32,
+    /// A person lifted rules 2 and 11 for the next send.
+    pub forced: bool,
     /// Since when it has been parked without a break, and how often.
     pub parked: Option<(Time, u32)>,
     /// What happens next.
@@ -269,6 +271,7 @@ impl OpState {
             verify_since: None,
             verifying: false,
             verified: 0,
+            forced: false,
             parked: None,
             phase: Phase::Idle,
             reason: None,
@@ -292,6 +295,22 @@ impl OpState {
     #[must_use]
     pub fn is_calling(&self) -> bool {
         matches!(self.phase, Phase::Calling)
+    }
+
+    /// Whether it is being verified, by a resend that is due or under way.
+    #[must_use]
+    pub fn is_verifying(&self) -> bool {
+        let resend = match &self.phase {
+            Phase::Calling => self.verifying,
+            Phase::Send { verifying, .. } => *verifying,
+            Phase::Idle
+            | Phase::Ask { .. }
+            | Phase::InProgress { .. }
+            | Phase::Verify { .. }
+            | Phase::Parked { .. }
+            | Phase::Dead { .. } => false,
+        };
+        resend && self.verify_since.is_some()
     }
 
     /// Its fact and serial, if it is done.

@@ -132,8 +132,15 @@ pub fn status(saga: &Saga) -> Status {
     }
     let mut verifying = false;
     for op in saga.ops() {
-        match &saga.op(op).phase {
-            Phase::Calling | Phase::Send { .. } | Phase::Ask { .. } | Phase::InProgress { .. } | Phase::Parked { .. } => {
+        let state = saga.op(op);
+        match &state.phase {
+            // A resend that is verification is no progress to count on.
+            Phase::Calling | Phase::Send { verifying: true, .. } if state.is_verifying() => verifying = true,
+            Phase::Calling
+            | Phase::Send { .. }
+            | Phase::Ask { .. }
+            | Phase::InProgress { .. }
+            | Phase::Parked { .. } => {
                 return match saga.direction {
                     Direction::Forward => Status::Running,
                     Direction::Undo => Status::Compensating,
@@ -173,6 +180,7 @@ pub fn op_status(state: &OpState) -> StepStatus {
     match &state.phase {
         Phase::Dead { .. } => StepStatus::Dead,
         Phase::Verify { .. } => StepStatus::Unknown,
+        Phase::Calling | Phase::Send { .. } if state.is_verifying() => StepStatus::Unknown,
         Phase::Calling | Phase::Ask { .. } => StepStatus::Running,
         Phase::Send { .. } | Phase::InProgress { .. } | Phase::Parked { .. } => StepStatus::Waiting,
         Phase::Idle => match state.knowledge() {
@@ -207,7 +215,9 @@ pub fn step_status(saga: &Saga, index: usize) -> StepStatus {
     if step.undone {
         return match step.action.knowledge() {
             Knowledge::Rejected => StepStatus::Rejected,
-            Knowledge::Unsent | Knowledge::Possible | Knowledge::Done | Knowledge::Sealed => StepStatus::Skipped,
+            Knowledge::Unsent | Knowledge::Possible | Knowledge::Done | Knowledge::Sealed => {
+                StepStatus::Skipped
+            }
         };
     }
     if step.done {
@@ -259,11 +269,15 @@ pub fn op_reason(state: &OpState) -> Option<String> {
         Phase::Dead { reason } => Some(reason.clone()),
         Phase::Parked { reason, .. } => Some(match reason {
             crate::saga::ParkReason::Configuration(reason) => reason.clone(),
-            crate::saga::ParkReason::BreakerOpen => "the participant failed repeatedly; its breaker is open".into(),
+            crate::saga::ParkReason::BreakerOpen => {
+                "the participant failed repeatedly; its breaker is open".into()
+            }
             crate::saga::ParkReason::LimitFull => "the participant's concurrency limit is full".into(),
         }),
         Phase::InProgress { .. } => Some("accepted, not finished; waits for its query or a callback".into()),
-        Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Ask { .. } | Phase::Verify { .. } => state.reason.clone(),
+        Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Ask { .. } | Phase::Verify { .. } => {
+            state.reason.clone()
+        }
     }
 }
 
@@ -283,7 +297,11 @@ pub fn reason(saga: &Saga) -> Option<String> {
         });
     }
     let (why, by) = saga.undo.as_ref().or(saga.undo_pending.as_ref())?;
-    let said = by.as_ref().filter(|by| !by.reason.is_empty()).map(|by| format!(" by {}: {}", by.who, by.reason)).unwrap_or_default();
+    let said = by
+        .as_ref()
+        .filter(|by| !by.reason.is_empty())
+        .map(|by| format!(" by {}: {}", by.who, by.reason))
+        .unwrap_or_default();
     Some(match why {
         UndoReason::Cancel => format!("cancelled{said}"),
         UndoReason::Deadline => "its deadline passed".into(),

@@ -164,8 +164,13 @@ impl Deciding {
     fn late_answer(&mut self, op: OpRef, outcome: &Outcome) {
         let evidence = match outcome {
             Outcome::Done { fact, .. } => Evidence::Done { fact: fact.clone() },
-            Outcome::Rejected { reason, explicit } => Evidence::Rejected { reason: reason.clone(), explicit: *explicit },
-            Outcome::NotExecuted { .. } | Outcome::Misconfigured { .. } | Outcome::InProgress { .. } | Outcome::Unknown { .. } => {
+            Outcome::Rejected { reason, explicit } => {
+                Evidence::Rejected { reason: reason.clone(), explicit: *explicit }
+            }
+            Outcome::NotExecuted { .. }
+            | Outcome::Misconfigured { .. }
+            | Outcome::InProgress { .. }
+            | Outcome::Unknown { .. } => {
                 return;
             }
         };

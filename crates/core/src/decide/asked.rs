@@ -13,16 +13,25 @@ impl Deciding {
         if self.saga.ended.is_some() || state.settled.is_some() || n != state.asked || self.is_over(op) {
             return self.late_query(op, outcome);
         }
-        let entry = |outcome: &QueryOutcome, void: bool, next: Phase| EntryKind::Asked { op, outcome: outcome.clone(), void, next };
+        let entry = |outcome: &QueryOutcome, void: bool, next: Phase| EntryKind::Asked {
+            op,
+            outcome: outcome.clone(),
+            void,
+            next,
+        };
         match outcome {
             QueryOutcome::Done { fact, .. } => match self.fence(op, fact) {
                 // A query of a compensation that says nothing of the action still says that it is undone.
-                Fence::Plain | Fence::Silent if fact.get("undone") != Some(&serde_json::Value::Bool(false)) => {
+                Fence::Plain | Fence::Silent
+                    if fact.get("undone") != Some(&serde_json::Value::Bool(false)) =>
+                {
                     self.push(entry(outcome, false, Phase::Idle));
                 }
                 Fence::Plain => self.push(entry(outcome, false, Phase::Idle)),
                 Fence::Silent => {
-                    let unclear = QueryOutcome::NoAnswer { reason: "the fence's answer came after its key's life".into() };
+                    let unclear = QueryOutcome::NoAnswer {
+                        reason: "the fence's answer came after its key's life".into(),
+                    };
                     let next = self.after_no_answer(op);
                     self.push(entry(&unclear, false, next));
                 }
@@ -36,7 +45,9 @@ impl Deciding {
                     self.contradict(OpRef::action(op.step), "never ran, says its fence", "fence");
                 }
             },
-            QueryOutcome::Rejected { .. } | QueryOutcome::Sealed => self.push(entry(outcome, false, Phase::Idle)),
+            QueryOutcome::Rejected { .. } | QueryOutcome::Sealed => {
+                self.push(entry(outcome, false, Phase::Idle))
+            }
             QueryOutcome::InProgress { .. } => {
                 let next = self.after_in_progress(op);
                 self.push(entry(outcome, false, next));
@@ -86,7 +97,9 @@ impl Deciding {
         match &state.phase {
             Phase::Ask { .. } | Phase::InProgress { .. } => self.in_progress(op),
             Phase::Verify { .. } => self.verification(op),
-            Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Parked { .. } | Phase::Dead { .. } => state.phase.clone(),
+            Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Parked { .. } | Phase::Dead { .. } => {
+                state.phase.clone()
+            }
         }
     }
 
@@ -100,7 +113,9 @@ impl Deciding {
             Phase::Ask { .. } => self.after_queries(op, 0),
             Phase::InProgress { .. } => self.in_progress(op),
             Phase::Verify { .. } => self.verification(op),
-            Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Parked { .. } | Phase::Dead { .. } => state.phase.clone(),
+            Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Parked { .. } | Phase::Dead { .. } => {
+                state.phase.clone()
+            }
         }
     }
 
@@ -113,9 +128,13 @@ impl Deciding {
     fn late_query(&mut self, op: OpRef, outcome: &QueryOutcome) {
         let evidence = match outcome {
             QueryOutcome::Done { fact, .. } => Evidence::Done { fact: fact.clone() },
-            QueryOutcome::Rejected { reason } => Evidence::Rejected { reason: reason.clone(), explicit: true },
+            QueryOutcome::Rejected { reason } => {
+                Evidence::Rejected { reason: reason.clone(), explicit: true }
+            }
             QueryOutcome::Sealed => Evidence::Sealed,
-            QueryOutcome::InProgress { .. } | QueryOutcome::NeverSeen { .. } | QueryOutcome::NoAnswer { .. } => return,
+            QueryOutcome::InProgress { .. }
+            | QueryOutcome::NeverSeen { .. }
+            | QueryOutcome::NoAnswer { .. } => return,
         };
         if self.saga.op(op).settled.is_some() || self.is_over(op) {
             let generation = self.saga.op(op).generation;

@@ -61,7 +61,7 @@ impl Deciding {
     /// Allows one more attempt, by an entry of its own (rule 1). What has become impossible meanwhile is not sent.
     fn send(&mut self, op: OpRef, waited_ms: u64, verifying: bool) {
         let state = self.saga.op(op);
-        if state.open > 0 && !self.may_resend(op) {
+        if state.open > 0 && !state.forced && !self.may_resend(op) {
             // The key's life ended while it waited.
             let next: Next = self.unknown(op, 0).into();
             return self.push_next(next, |next| EntryKind::Waited { op, next });

@@ -41,7 +41,9 @@ impl Deciding {
             }
             (Settled::Done { .. }, Evidence::Rejected { .. }) => self.contradict(op, "rejected", source),
             (Settled::Done { .. }, Evidence::Sealed) => self.contradict(op, "never executed", source),
-            (Settled::Rejected { .. } | Settled::Sealed, Evidence::Done { .. }) => self.contradict(op, "executed", source),
+            (Settled::Rejected { .. } | Settled::Sealed, Evidence::Done { .. }) => {
+                self.contradict(op, "executed", source)
+            }
             (Settled::Rejected { .. } | Settled::Sealed, Evidence::Rejected { .. } | Evidence::Sealed) => {}
         }
     }
@@ -49,7 +51,8 @@ impl Deciding {
     /// Evidence of an operation that was decided without it, or of one that was never sent.
     fn too_late(&mut self, op: OpRef, evidence: &Evidence, source: &str) {
         let step = &self.saga.steps[op.step];
-        let compensated_by_fence = op.kind == OpKind::Action && step.compensation.knowledge() == Knowledge::Done;
+        let compensated_by_fence =
+            op.kind == OpKind::Action && step.compensation.knowledge() == Knowledge::Done;
         let does_not_matter = self.saga.definition.steps[op.step].effect_none;
         let disagrees = match evidence {
             Evidence::Done { .. } => !compensated_by_fence && !does_not_matter,
@@ -77,7 +80,9 @@ impl Deciding {
                     Fence::Contradiction => {
                         return self.contradict(OpRef::action(op.step), "never ran, says its fence", source);
                     }
-                    Fence::Silent => return self.hint(op, "done, without saying what became of the action", serial),
+                    Fence::Silent => {
+                        return self.hint(op, "done, without saying what became of the action", serial);
+                    }
                 }
             }
             Evidence::Rejected { reason, explicit } => {
@@ -97,7 +102,11 @@ impl Deciding {
         let state = self.saga.op(op);
         let next = match &state.phase {
             Phase::Calling | Phase::Ask { .. } => return,
-            Phase::Send { .. } | Phase::InProgress { .. } | Phase::Verify { .. } | Phase::Dead { .. } | Phase::Idle
+            Phase::Send { .. }
+            | Phase::InProgress { .. }
+            | Phase::Verify { .. }
+            | Phase::Dead { .. }
+            | Phase::Idle
                 if can_ask && state.knowledge() == Knowledge::Possible =>
             {
                 Phase::Ask { due: self.now.at, n: 0 }
@@ -125,11 +134,21 @@ impl Deciding {
             Knowledge::Rejected => "rejected",
             Knowledge::Sealed => "never to be executed",
         };
-        self.push(EntryKind::Contradiction { op, evidence: evidence.into(), known: known.into(), source: source.into() });
+        self.push(EntryKind::Contradiction {
+            op,
+            evidence: evidence.into(),
+            known: known.into(),
+            source: source.into(),
+        });
     }
 
     /// The declared serial in a fact.
     pub(super) fn serial(&self, op: OpRef, fact: &Value) -> Option<Value> {
-        self.operation(op).serial.iter().find_map(|pointer| fact.pointer(pointer)).filter(|value| !value.is_null()).cloned()
+        self.operation(op)
+            .serial
+            .iter()
+            .find_map(|pointer| fact.pointer(pointer))
+            .filter(|value| !value.is_null())
+            .cloned()
     }
 }

@@ -97,15 +97,27 @@ impl Deciding {
             let name = &self.saga.definition.steps[op.step].name;
             let knowledge = state.knowledge();
             let line = match (op.kind, knowledge) {
-                (OpKind::Action, Knowledge::Done) if !self.saga.steps[op.step].undone && self.saga.direction == Direction::Undo => {
+                (OpKind::Action, Knowledge::Done)
+                    if !self.saga.steps[op.step].undone && self.saga.direction == Direction::Undo =>
+                {
                     "done, not undone"
                 }
                 (_, Knowledge::Possible) => "may have been executed",
-                (OpKind::Action, Knowledge::Unsent) if self.saga.direction == Direction::Forward => "not executed",
-                (_, Knowledge::Rejected) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => "rejected",
-                (_, Knowledge::Sealed) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => "will never be executed",
-                (_, Knowledge::Unsent) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => "not executed",
-                (_, Knowledge::Done | Knowledge::Unsent | Knowledge::Rejected | Knowledge::Sealed) => continue,
+                (OpKind::Action, Knowledge::Unsent) if self.saga.direction == Direction::Forward => {
+                    "not executed"
+                }
+                (_, Knowledge::Rejected) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => {
+                    "rejected"
+                }
+                (_, Knowledge::Sealed) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => {
+                    "will never be executed"
+                }
+                (_, Knowledge::Unsent) if matches!(state.phase, crate::saga::Phase::Dead { .. }) => {
+                    "not executed"
+                }
+                (_, Knowledge::Done | Knowledge::Unsent | Knowledge::Rejected | Knowledge::Sealed) => {
+                    continue;
+                }
             };
             left.push(format!("{name} {}: {line}", op.kind.as_str()));
         }

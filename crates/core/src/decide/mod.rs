@@ -42,7 +42,12 @@ pub struct Decision {
 /// # Panics
 /// Never: the first entry is made for this definition.
 #[must_use]
-pub fn submit(definition: Arc<Definition>, submission: Submission, claims: Vec<String>, now: Now) -> Decision {
+pub fn submit(
+    definition: Arc<Definition>,
+    submission: Submission,
+    claims: Vec<String>,
+    now: Now,
+) -> Decision {
     let deadline_at = definition.deadline_ms.map(|ms| now.at.plus_ms(ms));
     let kind = EntryKind::Submitted {
         id: submission.id,
@@ -76,10 +81,16 @@ pub fn decide(saga: &Saga, input: &Input, now: Now) -> Result<Decision, Refusal>
             dues = false;
             deciding.take_over(*epoch);
         }
-        Input::Answered { op, attempt, outcome, took_ms } => deciding.answered(*op, *attempt, outcome, *took_ms),
-        Input::Held { op, attempt, reason, retry_in_ms } => deciding.held(*op, *attempt, reason, *retry_in_ms),
+        Input::Answered { op, attempt, outcome, took_ms } => {
+            deciding.answered(*op, *attempt, outcome, *took_ms)
+        }
+        Input::Held { op, attempt, reason, retry_in_ms } => {
+            deciding.held(*op, *attempt, reason, *retry_in_ms)
+        }
         Input::Asked { op, n, outcome } => deciding.asked(*op, *n, outcome),
-        Input::Evidence { op, generation, evidence, source } => deciding.evidence(*op, *generation, evidence, source),
+        Input::Evidence { op, generation, evidence, source } => {
+            deciding.evidence(*op, *generation, evidence, source)
+        }
         Input::Claimed { held_by } => deciding.claimed(held_by.as_deref()),
         Input::Unfit { reason } => deciding.unfit(reason),
         Input::Person(person) => deciding.person(person)?,

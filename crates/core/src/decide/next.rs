@@ -35,7 +35,11 @@ impl Deciding {
     /// What the operation's repeats do now: past its life a key promises nothing (rule 11).
     pub(super) fn idempotency(&self, op: OpRef) -> Idempotency {
         let operation = self.operation(op);
-        if self.state(op).key_expired(operation, self.now.at) { Idempotency::None } else { operation.idempotency }
+        if self.state(op).key_expired(operation, self.now.at) {
+            Idempotency::None
+        } else {
+            operation.idempotency
+        }
     }
 
     /// Whether it may be sent again although it may have been executed (rules 2, 4 and 11).
@@ -62,14 +66,22 @@ impl Deciding {
             return None;
         }
         let pause = self.now.jitter.shorten_ms(retry.backoff_ms(state.attempts.max(1)), retry.jitter);
-        let waited_ms = wait_ms.map_or(pause, |asked| asked.max(pause));
         // The next call's whole time-out has to fit: no operation exceeds its budget.
-        let used = state.budget_used_ms.saturating_add(took_ms).saturating_add(waited_ms).saturating_add(operation.timeout_ms);
-        (used <= retry.budget_ms).then(|| Phase::Send { due: self.now.at.plus_ms(waited_ms), waited_ms, verifying: false })
+        let used = state.budget_used_ms.saturating_add(took_ms).saturating_add(operation.timeout_ms);
+        let left = retry.budget_ms.checked_sub(used).filter(|left| *left >= pause)?;
+        // A participant that asks for more than the budget holds is asked once more at its end, rather than given up at once.
+        let waited_ms = wait_ms.map_or(pause, |asked| asked.clamp(pause, left));
+        Some(Phase::Send { due: self.now.at.plus_ms(waited_ms), waited_ms, verifying: false })
     }
 
     /// After an attempt that was not executed, or whose effect was proved void.
-    pub(super) fn after_not_executed(&self, op: OpRef, open: u32, wait_ms: Option<u64>, took_ms: u64) -> Next {
+    pub(super) fn after_not_executed(
+        &self,
+        op: OpRef,
+        open: u32,
+        wait_ms: Option<u64>,
+        took_ms: u64,
+    ) -> Next {
         if open == 0 && !self.is_wanted(op) {
             return Phase::Idle.into();
         }
@@ -119,7 +131,10 @@ impl Deciding {
         let state = self.state(op);
         if state.resends == 0 {
             let operation = self.operation(op);
-            let pause = self.now.jitter.shorten_ms(operation.retry.backoff_ms(state.attempts.max(1)), operation.retry.jitter);
+            let pause = self
+                .now
+                .jitter
+                .shorten_ms(operation.retry.backoff_ms(state.attempts.max(1)), operation.retry.jitter);
             return Phase::Send { due: self.now.at.plus_ms(pause), waited_ms: 0, verifying: true };
         }
         self.verification(op)
@@ -133,7 +148,9 @@ impl Deciding {
         let end = state.verify_since.unwrap_or(now).plus_ms(operation.on_unknown.verify_for_ms);
         if end <= now {
             let why = state.reason.as_deref().unwrap_or("no answer settled it");
-            return Phase::Dead { reason: format!("its outcome is still unknown after the whole time of verification: {why}") };
+            return Phase::Dead {
+                reason: format!("its outcome is still unknown after the whole time of verification: {why}"),
+            };
         }
         if !self.saga.can_ask(op) && !self.may_resend(op) {
             // Nothing that machines can do settles it; evidence or a person may until then.
@@ -155,7 +172,9 @@ impl Deciding {
         let (since, n) = state.parked.map_or((self.now.at, 0), |(since, n)| (since, n + 1));
         let end = since.plus_ms(self.operation(op).on_unknown.verify_for_ms);
         if end <= self.now.at {
-            return Phase::Dead { reason: format!("it could not be sent for too long: {}", in_words(&reason)) };
+            return Phase::Dead {
+                reason: format!("it could not be sent for too long: {}", in_words(&reason)),
+            };
         }
         let pause = wait_ms.unwrap_or_else(|| PARKED_MS[(n as usize).min(PARKED_MS.len() - 1)]);
         Phase::Parked { due: self.now.at.plus_ms(pause.max(1)).min(end), reason }
@@ -170,7 +189,10 @@ impl Deciding {
                 if *until <= now {
                     return self.after_queries(op, 0);
                 }
-                let pause = interval_ms.saturating_mul(2).min(IN_PROGRESS_PAUSE_MAX_MS.max(operation.on_unknown.interval_ms)).max(1);
+                let pause = interval_ms
+                    .saturating_mul(2)
+                    .min(IN_PROGRESS_PAUSE_MAX_MS.max(operation.on_unknown.interval_ms))
+                    .max(1);
                 Phase::InProgress { due: now.plus_ms(pause).min(*until), interval_ms: pause, until: *until }
             }
             Phase::Idle

@@ -43,7 +43,10 @@ impl Deciding {
 
     fn check(&self, person: &Person) -> Result<(), Refusal> {
         if person.by.reason.trim().is_empty() {
-            return Err(Refusal::new(Problem::ReasonRequired, "say why: the reason becomes part of the audit record"));
+            return Err(Refusal::new(
+                Problem::ReasonRequired,
+                "say why: the reason becomes part of the audit record",
+            ));
         }
         self.check_version(person)
     }
@@ -56,7 +59,10 @@ impl Deciding {
             )),
             Some(version) if version != self.saga.seq => Err(Refusal::new(
                 Problem::StaleVersion,
-                format!("version {version} was seen, but the saga is at version {}; look again, then decide", self.saga.seq),
+                format!(
+                    "version {version} was seen, but the saga is at version {}; look again, then decide",
+                    self.saga.seq
+                ),
             )),
             Some(_) => Ok(()),
         }
@@ -84,13 +90,14 @@ impl Deciding {
         let mut present = both.into_iter().filter(|op| self.saga.operation(*op).is_some());
         let unsettled = present.clone().find(|op| {
             let state = self.saga.op(*op);
-            state.enabled && state.settled.is_none() && !(op.kind == OpKind::Action && self.saga.steps[step].undone)
+            state.enabled
+                && state.settled.is_none()
+                && !(op.kind == OpKind::Action && self.saga.steps[step].undone)
         });
         let dead = present.clone().find(|op| matches!(self.saga.op(*op).phase, Phase::Dead { .. }));
-        unsettled
-            .or(dead)
-            .or_else(|| present.next_back())
-            .ok_or_else(|| Refusal::wrong_state(format!("step `{name}` has no operation: there is nothing to act on")))
+        unsettled.or(dead).or_else(|| present.next_back()).ok_or_else(|| {
+            Refusal::wrong_state(format!("step `{name}` has no operation: there is nothing to act on"))
+        })
     }
 
     fn cancel(&mut self, by: &By) -> Result<(), Refusal> {
@@ -98,9 +105,14 @@ impl Deciding {
             // The same answer again.
             Some(Ended::Compensated) => return Ok(()),
             Some(Ended::Completed) if self.saga.definition.pivot().is_some() => {
-                return Err(Refusal::new(Problem::PastPivot, "it has passed its point of no return, and completed"));
+                return Err(Refusal::new(
+                    Problem::PastPivot,
+                    "it has passed its point of no return, and completed",
+                ));
             }
-            Some(Ended::Completed | Ended::Resolved) => return Err(Refusal::wrong_state("it has ended already")),
+            Some(Ended::Completed | Ended::Resolved) => {
+                return Err(Refusal::wrong_state("it has ended already"));
+            }
             None => {}
         }
         if self.saga.direction == Direction::Undo || self.saga.undo_pending.is_some() {
@@ -144,7 +156,11 @@ impl Deciding {
             Phase::Idle | Phase::Calling => false,
         };
         if !waits {
-            let what = if state.is_calling() { "a call is under way; wait for its answer" } else { "it is not waiting, unknown or dead" };
+            let what = if state.is_calling() {
+                "a call is under way; wait for its answer"
+            } else {
+                "it is not waiting, unknown or dead"
+            };
             return Err(Refusal::wrong_state(format!("this cannot be retried: {what}")));
         }
         if self.saga.steps[op.step].undone {
@@ -155,19 +171,29 @@ impl Deciding {
             Knowledge::Unsent | Knowledge::Possible | Knowledge::Done => false,
         };
         if new_key && !refused {
-            return Err(Refusal::wrong_state("a new key is only for what was rejected or sealed for good: with anything else it could happen twice"));
+            return Err(Refusal::wrong_state(
+                "a new key is only for what was rejected or sealed for good: with anything else it could happen twice",
+            ));
         }
         if state.knowledge() == Knowledge::Sealed && !new_key {
-            return Err(Refusal::wrong_state("it will never be executed under its key; retry with a new key"));
+            return Err(Refusal::wrong_state(
+                "it will never be executed under its key; retry with a new key",
+            ));
         }
         let now = self.now.at;
-        let unsafe_resend = state.knowledge() == Knowledge::Possible && self.idempotency(op) == Idempotency::None;
+        let unsafe_resend =
+            state.knowledge() == Knowledge::Possible && self.idempotency(op) == Idempotency::None;
         let next = if unsafe_resend && !force {
             if !self.saga.can_ask(op) {
                 return Err(if self.operation(op).idempotency == Idempotency::None {
-                    Refusal::wrong_state("it may have been executed, and a repeat could do it twice: find out and resolve it, or force it")
+                    Refusal::wrong_state(
+                        "it may have been executed, and a repeat could do it twice: find out and resolve it, or force it",
+                    )
                 } else {
-                    Refusal::new(Problem::KeyExpired, "it may have been executed, and its key is too old for the participant to know: find out and resolve it, or force it")
+                    Refusal::new(
+                        Problem::KeyExpired,
+                        "it may have been executed, and its key is too old for the participant to know: find out and resolve it, or force it",
+                    )
                 });
             }
             Phase::Ask { due: now, n: 0 }
@@ -195,7 +221,9 @@ impl Deciding {
             ));
         }
         if done.is_none() && state.is_calling() {
-            return Err(Refusal::wrong_state("a call is under way and may yet be executed; wait for its answer"));
+            return Err(Refusal::wrong_state(
+                "a call is under way and may yet be executed; wait for its answer",
+            ));
         }
         let settled = match done {
             None => Settled::Sealed,
@@ -205,7 +233,10 @@ impl Deciding {
                 if serial.is_none() && !declared.is_empty() {
                     return Err(Refusal::new(
                         Problem::Malformed,
-                        format!("the fact needs the participant's serial at {}, as the definition declares", declared.join(" or ")),
+                        format!(
+                            "the fact needs the participant's serial at {}, as the definition declares",
+                            declared.join(" or ")
+                        ),
                     ));
                 }
                 Settled::Done { fact: std::sync::Arc::new(fact.clone()), serial }
@@ -222,7 +253,8 @@ impl Deciding {
         }
         self.saga.ops().any(|user| {
             let sent = self.saga.op(user).enabled;
-            sent && user != op && self.saga.operation(user).is_some_and(|operation| uses_fact(operation, op.step))
+            sent && user != op
+                && self.saga.operation(user).is_some_and(|operation| uses_fact(operation, op.step))
         })
     }
 
@@ -247,11 +279,14 @@ impl Deciding {
         }
         if self.saga.direction == Direction::Forward {
             let user = self.saga.ops().find(|user| {
-                user.step != index && self.saga.operation(*user).is_some_and(|operation| uses_fact(operation, index))
+                user.step != index
+                    && self.saga.operation(*user).is_some_and(|operation| uses_fact(operation, index))
             });
             if let Some(user) = user {
                 let name = &self.saga.definition.steps[user.step].name;
-                return Err(Refusal::wrong_state(format!("step `{name}` needs its fact; resolve it as done with a fact instead")));
+                return Err(Refusal::wrong_state(format!(
+                    "step `{name}` needs its fact; resolve it as done with a fact instead"
+                )));
             }
         }
         self.push(EntryKind::Skipped { step: index, by: by.clone() });
@@ -263,7 +298,9 @@ impl Deciding {
         match status(&self.saga) {
             Status::Unknown | Status::Dead => {}
             Status::Accepting | Status::Running | Status::Compensating => {
-                return Err(Refusal::wrong_state("it still moves by itself; only what is unknown or dead can be closed"));
+                return Err(Refusal::wrong_state(
+                    "it still moves by itself; only what is unknown or dead can be closed",
+                ));
             }
             Status::Completed | Status::Compensated | Status::Resolved => {
                 return Err(Refusal::wrong_state("it has ended already"));

@@ -34,7 +34,9 @@ impl Deciding {
             .collect();
         self.push(EntryKind::TakenOver { epoch, next });
         if self.saga.take_overs_in_a_row >= TAKE_OVERS_MAX && self.saga.stuck.is_none() {
-            let reason = format!("{TAKE_OVERS_MAX} nodes in a row stopped while they had it, with nothing done between");
+            let reason = format!(
+                "{TAKE_OVERS_MAX} nodes in a row stopped while they had it, with nothing done between"
+            );
             self.push(EntryKind::Stuck { reason });
         }
     }
@@ -44,7 +46,8 @@ impl Deciding {
         match held_by {
             None => self.push(EntryKind::Accepted),
             Some(holder) => {
-                let pause = CLAIM_PAUSE_MS.saturating_mul(1 << accepting.refused.min(16)).min(CLAIM_PAUSE_MAX_MS);
+                let pause =
+                    CLAIM_PAUSE_MS.saturating_mul(1 << accepting.refused.min(16)).min(CLAIM_PAUSE_MAX_MS);
                 let due = self.now.at.plus_ms(pause);
                 self.push(EntryKind::AcceptRefused { held_by: holder.into(), due });
             }
@@ -59,7 +62,8 @@ impl Deciding {
 
     /// A deadline has passed (rule 9).
     pub(super) fn deadline(&mut self) {
-        if !self.saga.deadline_counts() || self.saga.deadline_at.is_none_or(|deadline| deadline > self.now.at) {
+        if !self.saga.deadline_counts() || self.saga.deadline_at.is_none_or(|deadline| deadline > self.now.at)
+        {
             return;
         }
         let kind = match self.pivot() {

@@ -5,7 +5,10 @@ use crate::template::{JsonTemplate, Part, Path, Template};
 
 /// Whether any request of this operation, its query included, uses the fact or serial of `step`.
 pub(super) fn uses_fact(operation: &Operation, step: usize) -> bool {
-    let query = operation.query.as_ref().is_some_and(|query| request_uses(&query.path, &query.headers, &query.body, step));
+    let query = operation
+        .query
+        .as_ref()
+        .is_some_and(|query| request_uses(&query.path, &query.headers, &query.body, step));
     query || request_uses(&operation.path, &operation.headers, &operation.body, step)
 }
 

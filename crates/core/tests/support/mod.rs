@@ -1,4 +1,4 @@
 //! What the tests of the machine share.
 
-pub mod table;
-pub mod words;
+pub(crate) mod table;
+pub(crate) mod words;

@@ -6,18 +6,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use amends_core::definition::{check_input, from_toml};
-use amends_core::{Definition, Entry, Jitter, Now, Saga, SagaId, Submission, Time, decide, replay, status, submit};
+use amends_core::{
+    Definition, Entry, Jitter, Now, Saga, SagaId, Submission, Time, decide, replay, status, submit,
+};
 
 use super::words;
 
 /// Where the tables are.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
 }
 
 /// Runs the table of this name. In a file, `definition NAME` begins a definition in TOML that ends with `end`; `table DEFINITION: what it shows`
 /// begins a table; other lines that are not rows are remarks.
-pub fn check(name: &str) {
+pub(crate) fn check(name: &str) {
     let path = folder().join(format!("{name}.txt"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let answered = run(&text);
@@ -40,7 +42,8 @@ fn run(text: &str) -> String {
     for line in text.lines() {
         if let Some((name, toml)) = &mut reading {
             if line == "end" {
-                let checked = from_toml(toml).unwrap_or_else(|problems| panic!("definition {name}: {problems:#?}"));
+                let checked =
+                    from_toml(toml).unwrap_or_else(|problems| panic!("definition {name}: {problems:#?}"));
                 definitions.insert(name.clone(), checked.definition);
                 reading = None;
             } else {
@@ -91,7 +94,8 @@ impl Play {
                 let id = SagaId::new("order:1").expect("an id");
                 let given = serde_json::json!({"sku": "A", "amount": 5});
                 let claims = check_input(&self.definition, &id, &given).expect("the input fits");
-                let submission = Submission { id, input: given, accepting, trace: None, epoch: 1, who: "test".into() };
+                let submission =
+                    Submission { id, input: given, accepting, trace: None, epoch: 1, who: "test".into() };
                 submit(self.definition.clone(), submission, claims, now)
             }
             Some(saga) => {
@@ -103,13 +107,20 @@ impl Play {
             }
         };
         self.journal.extend(decision.entries.iter().cloned());
-        let entries: Vec<_> = decision.entries.iter().map(|entry| words::entry(&self.definition, entry)).collect();
-        let effects: Vec<_> = decision.effects.iter().map(|effect| words::effect(&self.definition, *effect, self.now)).collect();
+        let entries: Vec<_> =
+            decision.entries.iter().map(|entry| words::entry(&self.definition, entry)).collect();
+        let effects: Vec<_> = decision
+            .effects
+            .iter()
+            .map(|effect| words::effect(&self.definition, *effect, self.now))
+            .collect();
         let status = status::status(&decision.after);
         let state = status::business_state(&decision.after);
         self.saga = Some(decision.after);
         self.must_hold();
-        format!("{} {state} | {} | {}", status.as_str(), entries.join("; "), effects.join(", ")).trim_end().to_owned()
+        format!("{} {state} | {} | {}", status.as_str(), entries.join("; "), effects.join(", "))
+            .trim_end()
+            .to_owned()
     }
 
     /// What must hold after every row of every table.

@@ -2,13 +2,13 @@
 
 use amends_core::answer::{Outcome, QueryOutcome};
 use amends_core::{
-    By, CallId, Definition, Effect, Entry, EntryKind, Evidence, Input, OpKind, OpRef, ParkReason, Person, PersonAction, Phase, Saga,
-    Settled, Time, UndoReason,
+    By, CallId, Definition, Effect, Entry, EntryKind, Evidence, Input, OpKind, OpRef, ParkReason, Person,
+    PersonAction, Phase, Saga, Settled, Time, UndoReason,
 };
 use serde_json::Value;
 
 /// `3s`, `5m`, `2h`, `1d`, `10ms` in milliseconds.
-pub fn duration(text: &str) -> u64 {
+pub(crate) fn duration(text: &str) -> u64 {
     let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
     let number: u64 = digits.parse().unwrap_or_else(|_| panic!("`{text}` is no duration"));
     number
@@ -23,7 +23,7 @@ pub fn duration(text: &str) -> u64 {
 }
 
 /// A duration in the shortest exact unit.
-pub fn in_words(ms: u64) -> String {
+pub(crate) fn in_words(ms: u64) -> String {
     for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)] {
         if ms > 0 && ms % size == 0 {
             return format!("{}{unit}", ms / size);
@@ -66,7 +66,7 @@ fn serial_in(saga: &Saga, op: OpRef, fact: &Value, of_query: bool) -> Option<Val
 }
 
 /// Reads an input. `reserve: …` answers its call, `reserve? …` its query, `reserve! …` is evidence.
-pub fn input(saga: &Saga, text: &str) -> Input {
+pub(crate) fn input(saga: &Saga, text: &str) -> Input {
     let definition = &saga.definition;
     if text == "tick" {
         return Input::Tick;
@@ -104,11 +104,30 @@ pub fn input(saga: &Saga, text: &str) -> Input {
         ":" if word == "held" => {
             let (reason, wait) = tail.split_once(' ').expect("a reason and a wait");
             let reason = if reason == "breaker" { ParkReason::BreakerOpen } else { ParkReason::LimitFull };
-            Input::Held { op, attempt: attempt.unwrap_or(saga.op(op).sends), reason, retry_in_ms: duration(wait) }
+            Input::Held {
+                op,
+                attempt: attempt.unwrap_or(saga.op(op).sends),
+                reason,
+                retry_in_ms: duration(wait),
+            }
         }
-        ":" => Input::Answered { op, attempt: attempt.unwrap_or(saga.op(op).sends), outcome: outcome(saga, op, word, tail), took_ms },
-        "?" => Input::Asked { op, n: attempt.unwrap_or(saga.op(op).asked), outcome: query_outcome(saga, op, word, tail) },
-        _ => Input::Evidence { op, generation: attempt.unwrap_or(saga.op(op).generation), evidence: evidence(word, tail), source: "callback".into() },
+        ":" => Input::Answered {
+            op,
+            attempt: attempt.unwrap_or(saga.op(op).sends),
+            outcome: outcome(saga, op, word, tail),
+            took_ms,
+        },
+        "?" => Input::Asked {
+            op,
+            n: attempt.unwrap_or(saga.op(op).asked),
+            outcome: query_outcome(saga, op, word, tail),
+        },
+        _ => Input::Evidence {
+            op,
+            generation: attempt.unwrap_or(saga.op(op).generation),
+            evidence: evidence(word, tail),
+            source: "callback".into(),
+        },
     }
 }
 
@@ -175,8 +194,15 @@ fn person(saga: &Saga, text: &str) -> Option<Person> {
         },
         "resolve" => {
             let step = words.next()?.into();
-            let done = text.split_once(" done ").map(|(_, fact)| json(fact)).or_else(|| text.ends_with(" done").then_some(Value::Null));
-            PersonAction::Resolve { step, operation: which(text), done: done.filter(|_| !text.ends_with("not-done")) }
+            let done = text
+                .split_once(" done ")
+                .map(|(_, fact)| json(fact))
+                .or_else(|| text.ends_with(" done").then_some(Value::Null));
+            PersonAction::Resolve {
+                step,
+                operation: which(text),
+                done: done.filter(|_| !text.ends_with("not-done")),
+            }
         }
         _ => return None,
     };
@@ -198,11 +224,15 @@ fn which(text: &str) -> Option<OpKind> {
 }
 
 fn phase(phase: &Phase, at: Time) -> String {
-    let until = |due: &Time| if due.0 < at.0 { format!("{} ago", in_words(at.since_ms(*due))) } else { in_words(due.since_ms(at)) };
+    let until = |due: &Time| {
+        if due.0 < at.0 { format!("{} ago", in_words(at.since_ms(*due))) } else { in_words(due.since_ms(at)) }
+    };
     match phase {
         Phase::Idle => "idle".into(),
         Phase::Calling => "calling".into(),
-        Phase::Send { due, verifying, .. } => format!("{} in {}", if *verifying { "learn" } else { "send" }, until(due)),
+        Phase::Send { due, verifying, .. } => {
+            format!("{} in {}", if *verifying { "learn" } else { "send" }, until(due))
+        }
         Phase::Ask { due, .. } => format!("ask in {}", until(due)),
         Phase::InProgress { due, until: end, .. } => format!("wait {} of {}", until(due), until(end)),
         Phase::Verify { due } => format!("verify in {}", until(due)),
@@ -236,19 +266,28 @@ fn settled_word(settled: &Settled) -> &'static str {
 }
 
 /// An entry in short.
-pub fn entry(definition: &Definition, entry: &Entry) -> String {
+pub(crate) fn entry(definition: &Definition, entry: &Entry) -> String {
     let at = entry.at;
     let kind = entry.kind.name();
     let name = |op: &OpRef| name_of(definition, *op);
     match &entry.kind {
-        EntryKind::Submitted { .. } | EntryKind::Accepted | EntryKind::UndoRefused | EntryKind::Overdue | EntryKind::Stuck { .. } => kind.into(),
+        EntryKind::Submitted { .. }
+        | EntryKind::Accepted
+        | EntryKind::UndoRefused
+        | EntryKind::Overdue
+        | EntryKind::Stuck { .. } => kind.into(),
         EntryKind::AcceptRefused { due, .. } => format!("{kind} for {}", in_words(due.since_ms(at))),
         EntryKind::TakenOver { next, .. } => {
-            let next: Vec<_> = next.iter().map(|(op, next)| format!("{} > {}", name(op), phase(next, at))).collect();
+            let next: Vec<_> =
+                next.iter().map(|(op, next)| format!("{} > {}", name(op), phase(next, at))).collect();
             format!("{kind} [{}]", next.join(", "))
         }
-        EntryKind::Sending { op, attempt, verifying, .. } => format!("{kind} {}#{attempt}{}", name(op), if *verifying { " to learn" } else { "" }),
-        EntryKind::Held { op, attempt, next } => format!("{kind} {}#{attempt} > {}", name(op), phase(next, at)),
+        EntryKind::Sending { op, attempt, verifying, .. } => {
+            format!("{kind} {}#{attempt}{}", name(op), if *verifying { " to learn" } else { "" })
+        }
+        EntryKind::Held { op, attempt, next } => {
+            format!("{kind} {}#{attempt} > {}", name(op), phase(next, at))
+        }
         EntryKind::Answered { op, attempt, outcome, settles, next, .. } => {
             let word = match outcome {
                 Outcome::Done { .. } => "done",
@@ -275,10 +314,16 @@ pub fn entry(definition: &Definition, entry: &Entry) -> String {
         }
         EntryKind::Waited { op, next } => format!("{kind} {} > {}", name(op), phase(next, at)),
         EntryKind::Unrenderable { op, path } => format!("{kind} {} {path}", name(op)),
-        EntryKind::Settled { op, settled, source, .. } => format!("{kind} {} {} by {source}", name(op), settled_word(settled)),
+        EntryKind::Settled { op, settled, source, .. } => {
+            format!("{kind} {} {} by {source}", name(op), settled_word(settled))
+        }
         EntryKind::Hinted { op, next, .. } => format!("{kind} {} > {}", name(op), phase(next, at)),
-        EntryKind::Contradiction { op, evidence, known, .. } => format!("{kind} {}: {evidence}; {known}", name(op)),
-        EntryKind::Undoing { reason, .. } | EntryKind::UndoPending { reason, .. } => format!("{kind} ({})", reason_word(definition, reason)),
+        EntryKind::Contradiction { op, evidence, known, .. } => {
+            format!("{kind} {}: {evidence}; {known}", name(op))
+        }
+        EntryKind::Undoing { reason, .. } | EntryKind::UndoPending { reason, .. } => {
+            format!("{kind} ({})", reason_word(definition, reason))
+        }
         EntryKind::Retry { op, force, new_key, next, .. } => {
             let force = if *force { " by force" } else { "" };
             let new_key = if *new_key { " with a new key" } else { "" };
@@ -291,7 +336,7 @@ pub fn entry(definition: &Definition, entry: &Entry) -> String {
 }
 
 /// An effect in short.
-pub fn effect(definition: &Definition, effect: Effect, now: Time) -> String {
+pub(crate) fn effect(definition: &Definition, effect: Effect, now: Time) -> String {
     match effect {
         Effect::Claim => "claim".into(),
         Effect::Wake(at) => format!("wake in {}", in_words(at.since_ms(now))),

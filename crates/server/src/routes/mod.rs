@@ -1,0 +1,65 @@
+//! Every route, in one place.
+
+mod actions;
+mod callbacks;
+mod dead_letters;
+mod definitions;
+mod health;
+mod journal;
+mod metrics;
+mod openapi;
+mod sagas;
+mod stats;
+
+use axum::Router;
+use http::{Method, StatusCode, Uri};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::App;
+use crate::problem::Problem;
+
+/// The routes, and their documentation made from the same list.
+pub(crate) fn router(app: App) -> Router {
+    let (router, api) = OpenApiRouter::<App>::with_openapi(openapi::frame())
+        .routes(routes!(definitions::put, definitions::get))
+        .routes(routes!(definitions::list))
+        .routes(routes!(sagas::submit, sagas::list))
+        .routes(routes!(sagas::get))
+        .routes(routes!(journal::get))
+        .routes(routes!(actions::cancel))
+        .routes(routes!(actions::retry))
+        .routes(routes!(actions::resolve))
+        .routes(routes!(actions::skip))
+        .routes(routes!(actions::close))
+        .routes(routes!(callbacks::post))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(stats::get))
+        .routes(routes!(metrics::get))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(openapi::get))
+        .split_for_parts();
+    router
+        .layer(axum::Extension(openapi::Document::new(api)))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(unknown_method)
+        .with_state(app)
+}
+
+async fn unknown_route(uri: Uri) -> Problem {
+    Problem::malformed(format!("there is nothing at `{}`; /openapi.json lists what there is", shown(&uri)))
+        .with_status(StatusCode::NOT_FOUND)
+        .at("path")
+}
+
+async fn unknown_method(method: Method, uri: Uri) -> Problem {
+    Problem::malformed(format!("`{}` has no {method}; the header `Allow` names what it has", shown(&uri)))
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+        .at("method")
+}
+
+/// The path, cut to a length that fits a message.
+fn shown(uri: &Uri) -> String {
+    uri.path().chars().take(200).collect()
+}

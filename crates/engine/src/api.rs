@@ -31,7 +31,7 @@ pub enum View {
     /// Its journal was removed by retention, or cannot be read: the list row is all there is.
     Row {
         /// The row.
-        row: Row,
+        row: Box<Row>,
         /// Why there is no more, in plain words.
         why: String,
     },
@@ -99,6 +99,15 @@ pub enum Refused {
     /// The store cannot be used. For a write whose answer was lost the outcome is not known: ask again with the same id.
     #[error("{0}")]
     Store(amends_store::Error),
+}
+
+/// The text of a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefinitionText {
+    /// In TOML.
+    Toml(String),
+    /// In JSON.
+    Json(String),
 }
 
 /// A page of a journal.

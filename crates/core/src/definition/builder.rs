@@ -35,6 +35,8 @@ pub(super) struct Builder<'t> {
     /// The index of each step, by name; of steps with the same name the first.
     pub(super) steps: HashMap<&'t str, usize>,
     pub(super) uses: Vec<Use>,
+    /// Which steps (second index) come before which (first); `None` while, or if, it cannot be told.
+    pub(super) before: Option<Vec<Vec<bool>>>,
     /// Where each step stands.
     pub(super) places: Vec<StepPlaces>,
 }
@@ -48,6 +50,7 @@ pub(super) fn build(root: &Node, mut report: Report) -> Result<Checked, Vec<Diag
         participants: Participants::default(),
         steps: HashMap::new(),
         uses: Vec::new(),
+        before: None,
         places: Vec::new(),
     };
     let built =
@@ -86,8 +89,7 @@ impl<'t> Builder<'t> {
         let claims = fields.get("claims");
         let steps = self.read_steps(&mut fields, &defaults);
         let claims = claims.map(|at| self.read_claims(&at)).unwrap_or_default();
-        let before = super::graph::before(&steps).ok();
-        self.check_uses(&steps, before.as_deref());
+        self.check_uses(&steps);
         self.check_guarantees(&steps);
         fields.finish(&mut self.report);
         Definition {

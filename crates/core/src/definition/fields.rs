@@ -1,5 +1,6 @@
 //! Reading one value of the tree: each misfit gets a reason and a remedy, and reading goes on.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::diagnostic::{Place, Report};
@@ -18,9 +19,12 @@ impl<'t> At<'t> {
         Self { node, place: Place::root(node.line) }
     }
 
-    /// The last name of its path, as written in an example.
-    fn name(&self) -> &str {
-        self.place.path.rsplit('.').next().unwrap_or_default()
+    /// How it would be written with this value: with its name, where it has one.
+    fn written(&self, value: impl Display) -> String {
+        match self.place.path.rsplit('.').next() {
+            Some(name) if !name.is_empty() && !name.ends_with(']') => format!("{name} = {value}"),
+            Some(_) | None => value.to_string(),
+        }
     }
 
     pub(super) fn misfit(&self, wanted: &str, example: &str, report: &mut Report) {
@@ -36,7 +40,7 @@ impl<'t> At<'t> {
 
     pub(super) fn text(&self, example: &str, report: &mut Report) -> Option<&'t str> {
         let Kind::Text(text) = &self.node.kind else {
-            self.misfit("a text", &format!("{} = \"{example}\"", self.name()), report);
+            self.misfit("a text", &self.written(format_args!("\"{example}\"")), report);
             return None;
         };
         Some(text)
@@ -44,7 +48,7 @@ impl<'t> At<'t> {
 
     pub(super) fn boolean(&self, report: &mut Report) -> Option<bool> {
         let Kind::Bool(value) = self.node.kind else {
-            self.misfit("true or false", &format!("{} = true", self.name()), report);
+            self.misfit("true or false", &self.written(true), report);
             return None;
         };
         Some(value)
@@ -53,7 +57,7 @@ impl<'t> At<'t> {
     /// A whole number within a range.
     pub(super) fn whole(&self, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
         let Kind::Number(number) = &self.node.kind else {
-            self.misfit("a whole number", &format!("{} = {}", self.name(), range.start().max(&1)), report);
+            self.misfit("a whole number", &self.written(range.start().max(&1)), report);
             return None;
         };
         let found = number.as_u64().filter(|number| range.contains(number));
@@ -70,7 +74,7 @@ impl<'t> At<'t> {
     /// A number within a range.
     pub(super) fn number(&self, range: RangeInclusive<f64>, report: &mut Report) -> Option<f64> {
         let Kind::Number(number) = &self.node.kind else {
-            self.misfit("a number", &format!("{} = {}", self.name(), range.start()), report);
+            self.misfit("a number", &self.written(range.start()), report);
             return None;
         };
         let found = number.as_f64().filter(|number| range.contains(number));
@@ -91,7 +95,7 @@ impl<'t> At<'t> {
                 if let Kind::Number(number) = &self.node.kind { number.to_string() } else { "3".into() };
             self.misfit(
                 "a duration, a text with its unit",
-                &format!("{} = \"{number}s\"", self.name()),
+                &self.written(format_args!("\"{number}s\"")),
                 report,
             );
             return None;
@@ -125,7 +129,7 @@ impl<'t> At<'t> {
                 Kind::Text(text) if text.len() <= 64 => format!("[{text:?}]"),
                 _ => example.to_owned(),
             };
-            self.misfit(&format!("a list of {of}"), &format!("{} = {meant}", self.name()), report);
+            self.misfit(&format!("a list of {of}"), &self.written(meant), report);
             return None;
         };
         Some(self.items(items))
@@ -241,5 +245,5 @@ pub(super) fn nearest<'n>(written: &str, names: impl Iterator<Item = &'n str>) -
 fn prefix(a: &str, b: &str) -> f64 {
     let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let most = common * 4 >= a.len().max(b.len()) * 3;
-    if common >= 3 && (most || common == a.len()) { 0.8 } else { 0.0 }
+    if common >= 3 && (most || common == a.len() || common == b.len()) { 0.8 } else { 0.0 }
 }

@@ -44,7 +44,10 @@ pub(super) fn read_pointers(at: &At<'_>, report: &mut Report) -> Vec<String> {
             report.problem(
                 &item.place,
                 format!("{text:?} is no JSON pointer"),
-                format!("start it with a slash, as in \"/{}\"", text.replace('.', "/").replace('~', "~0")),
+                format!(
+                    "start it with a slash, as in \"/{}\"",
+                    text.trim_start_matches('/').replace('.', "/").replace('~', "~0")
+                ),
             );
         }
     }
@@ -54,6 +57,7 @@ pub(super) fn read_pointers(at: &At<'_>, report: &mut Report) -> Vec<String> {
 /// Reads an outcome rule of a query or of an operation.
 pub(super) fn read_rule(at: &At<'_>, of_query: bool, report: &mut Report) -> Option<OutcomeRule> {
     let mut fields = at.fields(RULE_EXAMPLE, report)?;
+    let problems = report.problems();
     let mut rule = OutcomeRule::default();
     let pointers = fields.get("at");
     if let Some(at) = &pointers {
@@ -69,7 +73,10 @@ pub(super) fn read_rule(at: &At<'_>, of_query: bool, report: &mut Report) -> Opt
     if let Some(at) = fields.get("codes") {
         rule.codes = read_codes(&at, of_query, report);
     }
-    check_rule(&rule, pointers.is_some(), &fields, report);
+    // What could not be read is not missing as well.
+    if report.problems() == problems {
+        check_rule(&rule, pointers.is_some(), &fields, report);
+    }
     fields.finish(report);
     Some(rule)
 }

@@ -121,18 +121,22 @@ impl Policy {
         }
         let at = Place { line: self.retry_line.unwrap_or(operation.line), path: operation.member("retry") };
         let show = super::show_duration;
-        report.problem(
-            &at,
+        let (attempts, timeout, budget) = (retry.max_attempts, show(self.timeout_ms), show(retry.budget_ms));
+        let reason = if attempts == 1 {
+            format!("a call of {timeout} takes longer than the budget of {budget}")
+        } else {
+            let backoffs = show(backoffs);
+            let needed = show(needed);
             format!(
-                "{} calls of {} and the back-offs between them ({}) take up to {}, more than the budget of {}",
-                retry.max_attempts,
-                show(self.timeout_ms),
-                if backoffs == 0 { "none".into() } else { show(backoffs) },
-                show(needed),
-                show(retry.budget_ms),
-            ),
-            format!("raise `budget` to \"{}\" or more, or lower `max_attempts`, `timeout` or the back-offs", show(needed)),
+                "{attempts} calls of {timeout} and the back-offs between them ({backoffs}) take up to {needed}, more than the \
+                 budget of {budget}"
+            )
+        };
+        let remedy = format!(
+            "raise `budget` to \"{}\" or more, or lower `max_attempts`, `timeout` or the back-offs",
+            show(needed)
         );
+        report.problem(&at, reason, remedy);
     }
 }
 

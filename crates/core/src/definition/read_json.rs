@@ -25,14 +25,16 @@ pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
             Some(Node { line: at.line, kind })
         }
         Err(error) => {
-            report.problem(
-                &Place::root(error.line()),
-                format!("this is no JSON: {error}"),
-                "correct the text",
-            );
+            report.problem(&Place::root(error.line()), reason(&error), "correct the text");
             None
         }
     }
+}
+
+/// The error without its line and column: within a slice they count from the slice's start.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    format!("this is no JSON: {}", text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason))
 }
 
 struct Reader<'t, 'r> {
@@ -65,7 +67,7 @@ impl<'t> Reader<'t, '_> {
         };
         // The whole text has been found to be JSON: what is left are escapes that stand for no character.
         kind.unwrap_or_else(|error| {
-            self.report.problem(at, format!("this is no JSON: {error}"), "correct the text");
+            self.report.problem(at, reason(&error), "correct the text");
             Kind::Unreadable
         })
     }
@@ -87,7 +89,7 @@ impl<'t> Reader<'t, '_> {
                 Ok(name) => name,
                 Err(error) => {
                     let at = Place { line, path: at.path.clone() };
-                    self.report.problem(&at, format!("this is no JSON: {error}"), "correct the text");
+                    self.report.problem(&at, reason(&error), "correct the text");
                     continue;
                 }
             };

@@ -45,6 +45,7 @@ impl<'t> Builder<'t> {
     fn read_steps_of(&mut self, mut tables: Vec<Fields<'t>>, defaults: &Policy) -> Vec<Step> {
         let mut steps: Vec<Step> =
             tables.iter_mut().enumerate().map(|(i, fields)| self.read_head(i, fields)).collect();
+        let problems = self.report.problems();
         for (i, fields) in tables.iter_mut().enumerate() {
             steps[i].after = self.read_after(i, fields, &steps[i].name);
         }
@@ -53,7 +54,9 @@ impl<'t> Builder<'t> {
                 steps[earlier].dependants.push(i);
             }
         }
-        let kinds = self.place_towards_pivot(&steps);
+        // What follows from an order that was not understood would only be noise.
+        let is_order_known = self.report.problems() == problems;
+        let kinds = if is_order_known { self.place_towards_pivot(&steps) } else { vec![None; steps.len()] };
         for (i, mut fields) in tables.into_iter().enumerate() {
             steps[i].kind = kinds[i].unwrap_or(StepKind::Compensatable);
             self.read_operations(i, &mut steps[i], &mut fields, defaults);
@@ -159,6 +162,8 @@ impl<'t> Builder<'t> {
                 return vec![None; steps.len()];
             }
         };
+        self.before = Some(before);
+        let before = self.before.as_deref().unwrap_or_default();
         let pivots: Vec<usize> = (0..steps.len()).filter(|step| self.places[*step].pivot.is_some()).collect();
         let pivot = pivots.first().copied();
         if let Some(pivot) = pivot
@@ -177,7 +182,7 @@ impl<'t> Builder<'t> {
             }
             return vec![None; steps.len()];
         }
-        let kinds = graph::kinds(steps.len(), pivot, &before);
+        let kinds = graph::kinds(steps.len(), pivot, before);
         for (i, step) in steps.iter().enumerate() {
             if let (None, Some(pivot)) = (kinds[i], pivot) {
                 let pivot = &steps[pivot].name;

@@ -24,8 +24,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks all paths, now that the steps are known. `before[a]` says which steps come before step `a`.
-    pub(super) fn check_uses(&mut self, steps: &[Step], before: Option<&[Vec<bool>]>) {
+    /// Checks all paths, now that the steps are known.
+    pub(super) fn check_uses(&mut self, steps: &[Step]) {
         let uses = std::mem::take(&mut self.uses);
         if let Some(one_too_many) = uses.get(PATHS_MAX) {
             self.report.problem(
@@ -35,7 +35,7 @@ impl Builder<'_> {
             );
         }
         for used in &uses {
-            if let Some((reason, remedy)) = misplaced(used, steps, before) {
+            if let Some((reason, remedy)) = misplaced(used, steps, self.before.as_deref()) {
                 self.report.problem(&used.at, format!("`${{{}}}` {reason}", used.path), remedy);
             }
         }
@@ -125,7 +125,7 @@ fn misplaced_fact(
             OpKind::Compensation => None,
         };
     }
-    // With a cycle nobody comes before anybody; it has been reported.
+    // Where the order cannot be told, that has been reported.
     if before.is_none_or(|before| before[step][of]) {
         return None;
     }

@@ -93,5 +93,10 @@ fn lines(diagnostics: &[Diagnostic]) -> String {
 
 /// Rows of a text table: cells between bars, without the white space around them. Empty lines are left out.
 fn rows(table: &str) -> Vec<Vec<&str>> {
-    table.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.split(" | ").map(str::trim).collect()).collect()
+    table
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.split(" | ").map(str::trim).collect())
+        .collect()
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::address::Address;
 use crate::head;
-use crate::value::Value;
+use crate::signature::SigningKey;
+use crate::value::{EnvLookup, Value};
 
 /// Default of [`ParticipantConfig::max_concurrency`].
 pub const MAX_CONCURRENCY: usize = 256;
@@ -107,6 +108,15 @@ impl ParticipantConfig {
             wrong("answer_bytes_max", format!("must be between 1 and {ANSWER_BYTES_LIMIT} (64 MiB)"));
         }
         problems
+    }
+
+    /// Reads the secret as it is now; `None` if none is configured.
+    ///
+    /// # Errors
+    /// What is missing or unusable, in plain words; never the secret.
+    pub fn signing_key(&self, env: &EnvLookup) -> Result<Option<SigningKey>, String> {
+        let parse = |value: &Value| SigningKey::parse(&value.resolve(env)?);
+        self.secret.as_ref().map(parse).transpose().map_err(|reason| format!("secret: {reason}"))
     }
 }
 

@@ -12,7 +12,7 @@ mod limit;
 mod link;
 mod participants;
 mod pool;
-mod port;
+pub mod port;
 mod retry_after;
 pub mod signature;
 mod site;

@@ -159,9 +159,11 @@ impl Participants {
         let timeout_ms = outgoing.request.timeout_ms;
         let pass = Pass::new(outgoing.lease.clone());
         let sending = site.send(resolved, outgoing, &additions, prepared, &pass, &self.settings.clock);
-        let received = tokio::time::timeout(Duration::from_millis(timeout_ms), sending)
-            .await
-            .unwrap_or_else(|_| Err(format!("no complete answer within {timeout_ms} ms")));
+        let received =
+            tokio::time::timeout(Duration::from_millis(timeout_ms), sending).await.unwrap_or_else(|_| {
+                let what = if pass.written() { "complete answer" } else { "connection" };
+                Err(format!("no {what} within {timeout_ms} ms"))
+            });
         let answer = match received {
             Ok(Received { status, headers, body }) => {
                 let retry_after_ms = retry_after_ms(&headers, (self.settings.clock)());

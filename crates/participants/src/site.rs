@@ -92,22 +92,13 @@ impl Site {
     }
 
     fn resolve(&self) -> Result<Resolved, String> {
-        let read = |field: &str, value: &crate::value::Value| {
-            value.resolve(&self.env).map_err(|reason| format!("{field}: {reason}"))
-        };
         let mut headers = Vec::with_capacity(self.config.headers.len());
         for (name, value) in &self.config.headers {
-            let field = format!("headers.{name}");
-            let value = header_value(&read(&field, value)?).map_err(|reason| format!("{field}: {reason}"))?;
-            headers.push((name.parse().map_err(|_| format!("{field}: is no header name"))?, value));
+            let wrong = |reason: String| format!("headers.{name}: {reason}");
+            let value = value.resolve(&self.env).and_then(|value| header_value(&value)).map_err(wrong)?;
+            headers.push((name.parse().map_err(|_| wrong("is no header name".into()))?, value));
         }
-        let key = match &self.config.secret {
-            Some(value) => {
-                let secret = read("secret", value)?;
-                Some(SigningKey::parse(&secret).map_err(|reason| format!("secret: {reason}"))?)
-            }
-            None => None,
-        };
+        let key = self.config.signing_key(&self.env)?;
         Ok(Resolved { headers, key, connector: self.connector()? })
     }
 

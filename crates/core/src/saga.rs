@@ -398,4 +398,16 @@ impl Saga {
     pub fn is_calling(&self) -> bool {
         self.steps.iter().any(|step| step.action.is_calling() || step.compensation.is_calling())
     }
+
+    /// Whether the direction is undo, or the saga waits for the pivot to turn (rule 9).
+    #[must_use]
+    pub fn is_settling(&self, op: OpRef) -> bool {
+        match (self.direction, op.kind) {
+            (Direction::Undo, OpKind::Action) => true,
+            (Direction::Forward, OpKind::Action) => {
+                self.undo_pending.is_some() && self.definition.pivot() == Some(op.step)
+            }
+            (Direction::Undo | Direction::Forward, OpKind::Compensation) => false,
+        }
+    }
 }

@@ -10,7 +10,8 @@ use crate::{EntryKind, Evidence, OpRef};
 impl Deciding {
     pub(super) fn asked(&mut self, op: OpRef, n: u32, outcome: &QueryOutcome) {
         let state = self.saga.op(op);
-        if self.saga.ended.is_some() || state.settled.is_some() || n != state.asked || self.is_over(op) {
+        let waits = state.sends > 0 && state.settled.is_none() && n == state.asked;
+        if self.saga.ended.is_some() || !waits || self.is_over(op) {
             return self.late_query(op, outcome);
         }
         let entry = |outcome: &QueryOutcome, void: bool, next: Phase| EntryKind::Asked {
@@ -136,7 +137,8 @@ impl Deciding {
             | QueryOutcome::NeverSeen { .. }
             | QueryOutcome::NoAnswer { .. } => return,
         };
-        if self.saga.op(op).settled.is_some() || self.is_over(op) {
+        let state = self.saga.op(op);
+        if state.settled.is_some() || state.sends == 0 || self.is_over(op) {
             let generation = self.saga.op(op).generation;
             self.evidence(op, generation, &evidence, "query");
         }

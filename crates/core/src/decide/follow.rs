@@ -10,14 +10,15 @@ use crate::{CallId, EntryKind, OpKind, OpRef, UndoReason};
 impl Deciding {
     /// Adds every entry that follows. `dues`: also do what is due by the clock.
     pub(super) fn follow(&mut self, dues: bool) {
-        if dues && self.saga.ended.is_none() && self.saga.stuck.is_none() {
-            self.deadline();
-        }
         while self.saga.ended.is_none() && self.saga.stuck.is_none() && self.one_more(dues) {}
     }
 
     fn one_more(&mut self, dues: bool) -> bool {
-        self.turn() || self.check_requests() || (dues && self.send_due()) || self.end()
+        self.turn()
+            || (dues && self.deadline())
+            || self.check_requests()
+            || (dues && self.send_due())
+            || self.end()
     }
 
     /// Turns round where a refusal, or a pending cancel or deadline, demands it (rules 3, 6 and 9).

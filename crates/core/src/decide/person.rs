@@ -306,7 +306,7 @@ impl Deciding {
                 return Err(Refusal::wrong_state("it has ended already"));
             }
         }
-        if !self.saga.nothing_in_flight() {
+        if self.saga.is_calling() {
             return Err(Refusal::wrong_state("a call is under way; wait for its answer"));
         }
         let left = self.left();

@@ -42,6 +42,9 @@ impl Deciding {
     }
 
     pub(super) fn claimed(&mut self, held_by: Option<&str>) {
+        if self.saga.ended.is_some() || self.saga.stuck.is_some() {
+            return;
+        }
         let Some(accepting) = &self.saga.accepting else { return };
         match held_by {
             None => self.push(EntryKind::Accepted),
@@ -55,16 +58,16 @@ impl Deciding {
     }
 
     pub(super) fn unfit(&mut self, reason: &str) {
-        if self.saga.accepting.is_some() && self.saga.stuck.is_none() {
+        if self.saga.accepting.is_some() && self.saga.stuck.is_none() && self.saga.ended.is_none() {
             self.push(EntryKind::Stuck { reason: reason.into() });
         }
     }
 
-    /// A deadline has passed (rule 9).
-    pub(super) fn deadline(&mut self) {
+    /// A deadline has passed (rule 9); true if that made an entry.
+    pub(super) fn deadline(&mut self) -> bool {
         if !self.saga.deadline_counts() || self.saga.deadline_at.is_none_or(|deadline| deadline > self.now.at)
         {
-            return;
+            return false;
         }
         let kind = match self.pivot() {
             Pivot::None | Pivot::NotSent => EntryKind::Undoing { reason: UndoReason::Deadline, by: None },
@@ -72,6 +75,7 @@ impl Deciding {
             Pivot::Passed => EntryKind::Overdue,
         };
         self.push(kind);
+        true
     }
 
     /// Where the saga stands towards its point of no return.

@@ -1,0 +1,155 @@
+//! `amends.toml`: what `serve` is told, composed of what each part of the product can be told.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use amends_core::definition::parse_duration;
+use amends_participants::ParticipantConfig;
+use amends_server::ServerConfig;
+use serde::{Deserialize, Deserializer};
+
+use crate::exit::Failure;
+use crate::toml_error;
+
+/// What is read when no file is named, if it exists.
+const DEFAULT_FILE: &str = "amends.toml";
+
+/// The default store.
+const DEFAULT_STORE: &str = "sqlite://amends.db";
+
+/// `amends.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    pub(crate) server: ServerConfig,
+    pub(crate) store: StoreConfig,
+    pub(crate) participants: BTreeMap<String, ParticipantConfig>,
+}
+
+/// `[store]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct StoreConfig {
+    /// Which store: `sqlite://` and a path.
+    pub(crate) url: String,
+    /// How long journal and payload of ended sagas are kept.
+    #[serde(deserialize_with = "duration")]
+    pub(crate) retention: Duration,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { url: DEFAULT_STORE.to_owned(), retention: Duration::from_secs(30 * 24 * 3600) }
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_duration(&text).map(Duration::from_millis).map_err(serde::de::Error::custom)
+}
+
+impl Config {
+    /// Reads the file named, else `amends.toml` in the current folder if there is one, else takes every default.
+    pub(crate) fn load(named: Option<&Path>) -> Result<(Self, Option<PathBuf>), Failure> {
+        let file = match named {
+            Some(file) => file.to_owned(),
+            None if Path::new(DEFAULT_FILE).is_file() => DEFAULT_FILE.into(),
+            None => return Ok((Self::default(), None)),
+        };
+        let text = std::fs::read_to_string(&file).map_err(|e| {
+            Failure::usage(
+                format!("the configuration {} cannot be read: {e}", file.display()),
+                "check --config (or AMENDS_CONFIG); without it ./amends.toml or the defaults are used",
+            )
+        })?;
+        let config = Self::read(&text, &file.display().to_string())?;
+        Ok((config, Some(file)))
+    }
+
+    fn read(text: &str, file: &str) -> Result<Self, Failure> {
+        let config: Self = toml::from_str(text).map_err(|e| {
+            let (place, reason, remedy) = toml_error::explain(&e, text);
+            Failure::usage(format!("{file}: {place}{reason}"), remedy)
+        })?;
+        let problems: Vec<String> = config
+            .participants
+            .iter()
+            .flat_map(|(name, participant)| participant.problems(name))
+            .map(|problem| {
+                format!(
+                    "{file}: {}{problem}",
+                    toml_error::line_of_key(text, &problem.participant, &problem.field)
+                )
+            })
+            .collect();
+        if problems.is_empty() {
+            return Ok(config);
+        }
+        Err(Failure::usage(problems.join("\n       "), "correct what is named; the rest of the file is fine"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Config::read(text, "amends.toml").expect_err(text).to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_every_default() {
+        let config = Config::read("", "f").unwrap();
+        assert_eq!(config.server.listen, "127.0.0.1:7070");
+        assert_eq!(config.store.url, "sqlite://amends.db");
+        assert_eq!(config.store.retention, Duration::from_secs(30 * 24 * 3600));
+        assert!(config.participants.is_empty());
+    }
+
+    #[test]
+    fn the_documented_file_is_read() {
+        let config = Config::read(
+            r#"
+            [server]
+            listen = "127.0.0.1:7070"
+            public_url = "http://127.0.0.1:7070"
+            [store]
+            url = "sqlite://amends.db"
+            retention = "7d"
+            [participants.payment]
+            url = "http://127.0.0.1:9001/api"
+            headers = { authorization = "env:PAYMENT_AUTH" }
+            secret = "env:PAYMENT_SECRET"
+            max_concurrency = 256
+            "#,
+            "f",
+        )
+        .unwrap();
+        assert_eq!(config.store.retention, Duration::from_secs(7 * 24 * 3600));
+        assert_eq!(config.participants["payment"].max_concurrency, 256);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_line_key_and_remedy() {
+        for (text, expected) in [
+            ("[server]\nlistn = \"x\"", "amends.toml: line 2, [server] listn: unknown field `listn`"),
+            ("\n[sotre]\n", "amends.toml: line 2, [sotre]: unknown field `sotre`"),
+            ("[store]\nretention = \"soon\"", "line 2, [store] retention: "),
+            ("[store]\nurl = 5", "line 2, [store] url: invalid type"),
+            ("[participants.a]\nheaders = {}", "line 1, [participants.a]: missing field `url`"),
+            ("[participants.a]\nurl = \"ftp://x\"\n", "amends.toml: line 2, [participants.a] url: "),
+            ("[server", "line 1"),
+        ] {
+            let said = refused(text);
+            assert!(said.contains(expected), "{text}: {said}");
+            assert!(said.contains("next: "), "{said}");
+        }
+    }
+
+    #[test]
+    fn secrets_in_the_file_are_refused_and_not_shown() {
+        let said = refused("[participants.a]\nurl = \"http://a\"\nsecret = \"hunter2\"");
+        assert!(said.contains("line 3, [participants.a] secret: ") && !said.contains("hunter2"), "{said}");
+    }
+}

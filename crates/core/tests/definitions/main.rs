@@ -3,6 +3,7 @@
 mod accepted;
 mod answers;
 mod arbitrary;
+mod documented;
 mod examples;
 mod inputs;
 mod notation;

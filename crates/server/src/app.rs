@@ -76,7 +76,7 @@ impl Settings {
 pub struct App(Arc<Inner>);
 
 struct Inner {
-    engine: Arc<Engine>,
+    engine: Engine,
     participants: Callers,
     settings: Settings,
     cached: Cached,
@@ -88,7 +88,7 @@ impl App {
     /// Makes the API. Nothing is listened on yet. `participants` are asked who signed a callback; `configs` are theirs.
     #[must_use]
     pub fn new(
-        engine: Arc<Engine>,
+        engine: Engine,
         participants: Arc<Participants>,
         configs: &BTreeMap<String, ParticipantConfig>,
         settings: Settings,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use amends_engine::{HistogramView, Metrics};
+use amends_engine::{Gauges, HistogramView, Metrics};
 use amends_participants::ParticipantState;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -18,6 +18,8 @@ use crate::problem::Kind;
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) engine: Metrics,
+    pub(crate) gauges: Gauges,
+    pub(crate) ready: bool,
     /// What the store counts; `None` if it cannot be read.
     pub(crate) counts: Option<Arc<Counts>>,
     pub(crate) participants: Vec<ParticipantState>,
@@ -31,7 +33,8 @@ type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 impl Collector for Reading {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut to = Writer(encoder);
-        self.store(&mut to)?;
+        self.counts(&mut to)?;
+        self.present(&mut to)?;
         self.engine(&mut to)?;
         self.participants(&mut to)?;
         let refusals = self.refusals.iter().map(|(kind, n)| ([("type", short(*kind))], *n));
@@ -40,7 +43,7 @@ impl Collector for Reading {
 }
 
 impl Reading {
-    fn store(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn counts(&self, to: &mut Writer<'_>) -> fmt::Result {
         to.gauges(
             "amends_store_readable",
             "Whether the store could be read",
@@ -86,6 +89,35 @@ impl Reading {
             ([("definition", definition), ("step", step), ("operation", operation)], n)
         });
         to.gauges("amends_dead_letters", "Sagas that wait for a person", dead)
+    }
+
+    /// What the node has in hand.
+    fn present(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let gauges = &self.gauges;
+        to.gauge("amends_ready", "Whether the node takes submissions", u64::from(self.ready))?;
+        to.gauge("amends_sagas_in_memory", "Sagas in memory", gauges.sagas as u64)?;
+        to.gauge(
+            "amends_sagas_in_memory_max",
+            "How many there may be before submissions are refused",
+            gauges.sagas_max as u64,
+        )?;
+        to.gauge("amends_calls_in_flight", "Calls to participants under way", gauges.calls_in_flight)?;
+        to.gauge(
+            "amends_commit_queue",
+            "Items that wait for a commit, or are being committed",
+            gauges.commit_queue as u64,
+        )?;
+        to.gauge(
+            "amends_commit_queue_max",
+            "How many may wait before submissions are refused",
+            gauges.commit_queue_max as u64,
+        )?;
+        to.gauge("amends_waiters", "Callers that wait for a saga", gauges.waiters as u64)?;
+        to.gauge("amends_epoch", "Epoch of the node's lease", gauges.epoch)?;
+        for gauge in &gauges.store {
+            to.gauge(&format!("amends_store_{}", gauge.name), gauge.help, gauge.value)?;
+        }
+        Ok(())
     }
 
     fn engine(&self, to: &mut Writer<'_>) -> fmt::Result {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use amends_core::{Evidence, OpKind, SagaId, parse_key};
-use amends_engine::View;
+use amends_engine::{EVENT_ID_BYTES_MAX, View};
 use amends_participants::signature::{WEBHOOK_ID, WEBHOOK_SIGNATURE};
 use axum::extract::{FromRequest as _, Request, State};
 use axum::response::Response;
@@ -24,9 +24,6 @@ use crate::json;
 use crate::problem::Problem;
 use crate::refuse::refuse;
 use crate::respond;
-
-/// The most bytes of an event's id, as of every id.
-const EVENT_ID_BYTES_MAX: usize = amends_core::SAGA_ID_BYTES_MAX;
 
 /// What became of an operation.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -54,8 +54,9 @@ pub(crate) struct Readiness {
         (status = 503, description = "Not ready.", body = Readiness),
     )
 )]
-pub(crate) async fn ready(State(_app): State<App>) -> Response {
-    let reasons: Vec<String> = Vec::new();
-    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    respond::json(status, &Readiness { ready: reasons.is_empty(), reasons })
+pub(crate) async fn ready(State(app): State<App>) -> Response {
+    let health = app.engine().health();
+    let ready = health.is_ready();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    respond::json(status, &Readiness { ready, reasons: health.reasons })
 }

@@ -31,6 +31,8 @@ pub(crate) async fn get(State(app): State<App>, _: Viewer) -> Result<Response, P
     let counts = app.cached().counts(app.engine()).await.ok();
     let reading = Reading {
         engine: app.engine().metrics(),
+        gauges: app.engine().gauges(),
+        ready: app.engine().health().is_ready(),
         counts,
         participants: app.participants().states(),
         refusals: app.refusals().counts(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amends_core::Time;
 use amends_core::status::Status;
-use amends_engine::{Start, Started, View};
+use amends_engine::{Refused, Start, Started, View};
 use amends_store::{Cursor, ListFilter};
 use axum::extract::State;
 use axum::response::Response;
@@ -91,6 +91,10 @@ pub(crate) async fn submit(
     };
     let Started { view, created } = match app.engine().submit(start).await {
         Ok(started) => started,
+        // The JSON is well-formed; a value in it does not fit where the definition puts it.
+        Err(Refused::Malformed(detail)) => {
+            return Err(Problem::malformed(detail).with_status(StatusCode::UNPROCESSABLE_ENTITY).at("input"));
+        }
         Err(refused) => return Err(refuse(&app, refused).await),
     };
     let view = match wait_ms {

@@ -34,7 +34,7 @@ pub(crate) struct Api {
 /// What the server answered to a request that it carried out.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// 2xx.
+    /// Its status.
     pub(crate) status: StatusCode,
     /// The JSON; null if there was none.
     pub(crate) body: Value,
@@ -114,16 +114,21 @@ impl Api {
         Ok(Self { base: base.trim_end_matches('/').to_owned(), authorization: None, client })
     }
 
-    /// The server's URL.
-    pub(crate) fn base(&self) -> &str {
-        &self.base
-    }
-
     /// Reads what is text, not JSON.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
         let request = self.request(Method::GET, path, None, None)?;
-        let (_, bytes) = self.in_time(request, Duration::ZERO).await?;
+        let (status, bytes) = self.in_time(request, Duration::ZERO).await?;
+        if !status.is_success() {
+            return Err(problem::failure(status, &bytes));
+        }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Reads what is an answer whatever its status: null if it is no JSON.
+    pub(crate) async fn look(&self, path: &str) -> Result<Answer, Failure> {
+        let request = self.request(Method::GET, path, None, None)?;
+        let (status, bytes) = self.in_time(request, Duration::ZERO).await?;
+        Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) })
     }
 
     /// Reads.
@@ -143,6 +148,9 @@ impl Api {
     ) -> Result<Answer, Failure> {
         let request = self.request(method, path, body, if_match)?;
         let (status, bytes) = self.in_time(request, wait).await?;
+        if !status.is_success() {
+            return Err(problem::failure(status, &bytes));
+        }
         if bytes.is_empty() {
             return Ok(Answer { status, body: Value::Null });
         }
@@ -197,7 +205,7 @@ impl Api {
         })
     }
 
-    /// The status (2xx) and the body.
+    /// The status and the body.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), Failure> {
         let answer = self.client.request(request).await.map_err(|e| self.unreachable(&e))?;
         let (head, body) = answer.into_parts();
@@ -207,12 +215,7 @@ impl Api {
                 "whether it was carried out is not known: repeat the command, which is safe",
             )
         })?;
-        let bytes = bytes.to_bytes();
-        if head.status.is_success() {
-            Ok((head.status, bytes))
-        } else {
-            Err(problem::failure(head.status, &bytes))
-        }
+        Ok((head.status, bytes.to_bytes()))
     }
 
     fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Failure {
@@ -273,6 +276,6 @@ mod tests {
             let failure = Api::new(wrong).err().unwrap_or_else(|| panic!("{wrong} was accepted"));
             assert_eq!(failure.exit, Exit::Usage);
         }
-        assert_eq!(Api::new("http://127.0.0.1:1/").unwrap().base(), "http://127.0.0.1:1");
+        assert_eq!(Api::new("http://127.0.0.1:1/").unwrap().base, "http://127.0.0.1:1");
     }
 }

@@ -1,6 +1,10 @@
 //! Which store a URL means. This is the only place of the product that picks one.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use amends_sqlite::SqliteStore;
+use amends_store::{Kind, Store};
 
 use crate::exit::Failure;
 
@@ -30,12 +34,51 @@ impl StoreUrl {
         }
     }
 
+    /// Opens it.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+        match self {
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                // It blocks while it opens and checks the file.
+                let opened = tokio::task::spawn_blocking(|| {
+                    SqliteStore::open(path, amends_sqlite::Options::default())
+                });
+                match opened.await {
+                    Ok(Ok(store)) => Ok(Arc::new(store)),
+                    Ok(Err(e)) => Err(not_opened(&e)),
+                    Err(e) => Err(Failure::failed(
+                        format!("the store broke while it was opened: {e}"),
+                        "report this",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// The node's name: the same after a restart, so that an engine takes its own sagas up again at once.
+    pub(crate) fn node(&self) -> &'static str {
+        match self {
+            // One engine a file: there is nobody to be told apart from.
+            Self::Sqlite(_) => "embedded",
+        }
+    }
+
     /// What kind of store it is, for reports.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
         }
     }
+}
+
+fn not_opened(error: &amends_store::Error) -> Failure {
+    let next = match error.kind {
+        Kind::Refused => "stop the other engine, or name another store with --store",
+        Kind::Unwritable => "check the folder's permissions and the space on the disk",
+        Kind::Corrupt => "keep a copy of the files before anything else is tried",
+        Kind::Unavailable | Kind::Indeterminate => "try again in a moment",
+    };
+    Failure::failed(error.message.clone(), next)
 }
 
 #[cfg(test)]

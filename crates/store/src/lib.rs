@@ -3,6 +3,8 @@
 //! The ports are small and object-safe. A store takes batches of atomic items and answers each: this is how group
 //! commit reaches every backend. Leases bring efficiency; (saga, seq) and fencing bring safety.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod item;
 mod memory;

@@ -52,18 +52,21 @@ impl State {
     /// `lost`: the sagas of which an item of this batch was not committed. What was decided on top of it must not be
     /// committed either, even where somebody else's entries have made the numbers fit.
     fn item(&mut self, item: &Item, lost: &mut HashSet<u64>) -> Outcome {
-        if let Err(error) = item.check() {
-            return Outcome::Failed(error);
-        }
+        let checked = item.check();
         match item {
-            Item::Submit(submission) => Outcome::Submitted(self.submit(submission)),
+            Item::Submit(submission) => match checked {
+                Ok(()) => Outcome::Submitted(self.submit(submission)),
+                Err(error) => Outcome::Failed(error),
+            },
             Item::Advance(advance) => {
-                let answer =
-                    if lost.contains(&advance.rowid) { Advanced::Conflict } else { self.advance(advance) };
-                if answer != Advanced::Committed {
+                let answer = checked.map(|()| match lost.contains(&advance.rowid) {
+                    true => Advanced::Conflict,
+                    false => self.advance(advance),
+                });
+                if !matches!(answer, Ok(Advanced::Committed)) {
                     lost.insert(advance.rowid);
                 }
-                Outcome::Advanced(answer)
+                answer.map_or_else(Outcome::Failed, Outcome::Advanced)
             }
         }
     }
@@ -151,13 +154,14 @@ impl Saga {
     fn append(&mut self, entries: &[StoredEntry], nonce: u64) {
         for entry in entries {
             self.row.seq = entry.seq;
-            self.pruned = false;
             self.journal.push(Written { entry: entry.clone(), nonce });
         }
     }
 
     /// Takes over what of a row can change. What a saga was submitted with never does.
     fn set_row(&mut self, row: Row) {
+        // Retention looks again: whoever wrote a row may have written entries too.
+        self.pruned = false;
         let old = &self.row;
         self.row = Row {
             rowid: old.rowid,

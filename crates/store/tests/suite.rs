@@ -1,0 +1,31 @@
+//! The list in `conformance_suite!` is complete: a test that no store runs proves nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[test]
+fn every_function_of_the_suite_is_in_its_list() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
+    let list = std::fs::read_to_string(folder.join("mod.rs")).unwrap();
+    let mut functions = 0;
+    let mut missing = BTreeSet::new();
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let path = file.unwrap().path();
+        let area = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if ["mod", "flaky", "samples"].contains(&area.as_str()) {
+            continue;
+        }
+        let listed = list.split_once(&format!(" {area} {{")).map(|(_, rest)| rest.split('}').next().unwrap());
+        let listed: BTreeSet<&str> = listed.unwrap_or_default().split_whitespace().collect();
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let Some(rest) = line.strip_prefix("pub async fn ") else { continue };
+            let name = rest.split('(').next().unwrap();
+            functions += 1;
+            if !listed.contains(name) {
+                missing.insert(format!("{area}::{name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not in conformance_suite!: {missing:?}");
+    assert!(functions > 50, "only {functions} functions found");
+}

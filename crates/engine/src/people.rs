@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use amends_core::{Definition, Evidence, Input, OpKind, OpRef, Person, Problem, SagaId, parse_key};
 use amends_store::{Error, Kind};
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -96,10 +96,11 @@ impl Node {
     async fn ask_here(&self, id: &SagaId, input: &Input) -> Result<Asked, Refused> {
         let Some(cell) = self.sagas.get(id) else { return Ok(Asked::NotHere) };
         let (reply, answered) = oneshot::channel();
-        match cell.tell(Message::Input { input: Box::new(input.clone()), reply }) {
+        let message = Message::Input { input: Box::new(input.clone()), reply };
+        match cell.ask(message, self.config.times.answer_max).await {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(self.refuse(Limit::Inbox)),
-            Err(TrySendError::Closed(_)) => return Ok(Asked::NotHere),
+            Err(SendTimeoutError::Timeout(_)) => return Err(self.refuse(Limit::Inbox)),
+            Err(SendTimeoutError::Closed(_)) => return Ok(Asked::NotHere),
         }
         match timeout(self.config.times.answer_max, answered).await {
             Ok(Ok(Reply::Done(saga))) => Ok(Asked::Done(View::Whole(saga))),

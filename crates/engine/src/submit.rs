@@ -8,6 +8,7 @@ use amends_core::{Saga, SagaId, json};
 use amends_store::{Error, Kind};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -114,10 +115,10 @@ impl Node {
     async fn ask_again(&self, cell: &Cell, submitted: &Saga) -> Result<Option<Arc<Saga>>, Refused> {
         let (reply, answered) = oneshot::channel();
         let (name, input) = (submitted.definition.name.clone(), submitted.input.clone());
-        match cell.tell(Message::Submitted { name, input, reply }) {
+        match cell.ask(Message::Submitted { name, input, reply }, self.config.times.answer_max).await {
             Ok(()) => {}
-            Err(tokio::sync::mpsc::error::TrySendError::Full(_)) => return Err(self.refuse(Limit::Inbox)),
-            Err(tokio::sync::mpsc::error::TrySendError::Closed(_)) => {
+            Err(SendTimeoutError::Timeout(_)) => return Err(self.refuse(Limit::Inbox)),
+            Err(SendTimeoutError::Closed(_)) => {
                 // It is between closing its inbox and leaving the registry: let it.
                 tokio::task::yield_now().await;
                 return Ok(None);

@@ -71,13 +71,12 @@ fn fly(caller: &Caller<'_>, call: CallId) -> BoxFuture<'static, Ended> {
         }
     };
     let (node, known) = (caller.node.clone(), caller.known.clone());
-    let lease = caller.lease.clone();
     let outgoing = Outgoing {
         request,
         saga: caller.saga.id.clone(),
-        epoch: lease.epoch(),
+        epoch: caller.lease.epoch(),
         trace: caller.saga.trace.as_deref().map(str::to_owned),
-        lease: Arc::new(move || lease.holds()),
+        lease: caller.lease.check(),
     };
     Box::pin(async move {
         let present = node.meter.calls_in_flight.enter();

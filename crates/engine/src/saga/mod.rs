@@ -13,6 +13,7 @@ mod timer;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use amends_core::{Decision, Input, Saga, SagaId};
 use serde_json::Value;
@@ -116,6 +117,15 @@ impl Cell {
     /// Puts a message into its inbox, if it is there and has room.
     pub(crate) fn tell(&self, message: Message) -> Result<(), mpsc::error::TrySendError<Message>> {
         self.inbox.try_send(message)
+    }
+
+    /// Puts a message into its inbox, waiting for room up to `at_most`.
+    pub(crate) async fn ask(
+        &self,
+        message: Message,
+        at_most: Duration,
+    ) -> Result<(), mpsc::error::SendTimeoutError<Message>> {
+        self.inbox.send_timeout(message, at_most).await
     }
 }
 

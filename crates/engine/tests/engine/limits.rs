@@ -1,0 +1,111 @@
+//! Every limit holds, and says so.
+
+use std::time::Duration;
+
+use amends_core::Status;
+use amends_engine::{Config, Limits, Refused};
+
+use crate::support::*;
+
+fn limited(limits: Limits) -> Config {
+    Config { limits, ..config("a") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_sagas_in_memory_submissions_are_refused_and_nothing_else() {
+    let world = World::new();
+    let limits = Limits { sagas_max: 3, sagas_and_due_max: 6, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::WorksAfter(Duration::from_secs(2)), 3));
+    for n in 0..3 {
+        submit(&engine, order(&format!("o{n}"))).await;
+    }
+    let refused = engine.submit(order("o3")).await.expect_err("too many");
+    assert!(
+        matches!(refused, Refused::Overloaded { what: "sagas in memory", retry_after_ms: 1.. }),
+        "{refused:?}"
+    );
+    assert_eq!(engine.metrics().refusals["sagas in memory"], 1);
+    let unknown = engine.saga(&saga_id("o3")).await.expect_err("nothing was kept");
+    assert!(matches!(unknown, Refused::UnknownSaga(_)));
+    for n in 0..3 {
+        assert_eq!(status_of(&rest(&engine, &format!("o{n}")).await), Status::Completed);
+    }
+    assert!(submit(&engine, order("o3")).await.created);
+}
+
+#[tokio::test(start_paused = true)]
+async fn due_work_is_claimed_only_as_fast_as_there_is_room() {
+    let world = World::new();
+    let limits =
+        Limits { sagas_max: 4, sagas_and_due_max: 8, openings_max: 4, due_batch_max: 4, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::Misconfigured, 40));
+    for n in 0..40 {
+        until("there is room", async || engine.gauges().sagas < 4).await;
+        submit(&engine, order(&format!("o{n}"))).await;
+    }
+    until("all are parked", async || engine.gauges().sagas == 0).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::WorksAfter(Duration::from_secs(1)), 40));
+    let mut most = 0;
+    until("all have ended", async || {
+        most = most.max(engine.gauges().sagas);
+        world.participants.effects().len() == 120
+    })
+    .await;
+    assert!((1..=8).contains(&most), "{most} in memory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_has_at_most_as_many_items_as_the_limit() {
+    let world = World::new();
+    let limits = Limits { commit_batch_max: 3, commits_in_flight_max: 1, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    let most = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    world.store.at_commit({
+        let most = most.clone();
+        move |_, items| {
+            most.fetch_max(items.len(), std::sync::atomic::Ordering::SeqCst);
+            None
+        }
+    });
+    let running: Vec<_> = (0..20)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
+        })
+        .collect();
+    for saga in running {
+        assert_eq!(status_of(&saga.await.expect("no panic")), Status::Completed);
+    }
+    assert_eq!(most.load(std::sync::atomic::Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_commit_queue_submissions_are_refused() {
+    let world = World::new();
+    let limits = Limits { commit_queue_max: 2, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    // Nothing is answered any more: what is handed in waits.
+    world.store.at_commit(|_, _| Some(Fault::CrashesBefore));
+    let waiting: Vec<_> = (0..2)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.submit(order(&format!("o{n}"))).await.map(|_| ()) })
+        })
+        .collect();
+    until("both wait", async || engine.gauges().commit_queue == 2).await;
+    let refused = engine.submit(order("o2")).await.expect_err("too many");
+    assert!(matches!(refused, Refused::Overloaded { what: "commit queue", .. }), "{refused:?}");
+    for one in waiting {
+        let refused = one.await.expect("no panic").expect_err("nobody answers");
+        assert!(
+            matches!(&refused, Refused::Store(e) if e.kind == amends_store::Kind::Indeterminate),
+            "{refused:?}"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Several nodes on one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amends_core::{By, Evidence, Person, PersonAction, Problem, Status};
+use amends_engine::Refused;
+use serde_json::json;
+
+use crate::support::*;
+
+fn cancel() -> Person {
+    Person {
+        by: By { who: "ann".into(), reason: "second thoughts".into() },
+        version: None,
+        action: PersonAction::Cancel,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_nodes_share_the_work_and_each_effect_happens_once() {
+    let world = World::new();
+    let mut engines = Vec::new();
+    for node in ["a", "b", "c"] {
+        let store = Arc::new(Faulty::new(world.memory.clone()));
+        engines.push(world.engine_on(amends_engine::Config::new(node, node.len() as u64 + 7), store).await);
+    }
+    register(&engines[0], ORDER).await;
+    world.participants.next("charge", std::iter::repeat_n(Does::Misconfigured, 60));
+    for n in 0..90 {
+        submit(&engines[n % 3], order(&format!("o{n}"))).await;
+    }
+    for n in 0..90 {
+        // Each is watched from a node that did not begin it.
+        let saga = rest(&engines[(n + 1) % 3], &format!("o{n}")).await;
+        assert_eq!(status_of(&saga), Status::Completed, "o{n}");
+    }
+    assert_eq!(world.participants.effects().len(), 270);
+    assert!(world.participants.doubled().is_empty());
+    assert!(engines.iter().all(|engine| engine.metrics().fenced == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_node_takes_over_when_the_lease_has_lapsed() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    world.participants.next("charge", std::iter::repeat_n(Does::WorksSilently, 1));
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    engine.crash();
+    let crashed = world.now();
+    assert_eq!(status_of(&rest(&other, "o1").await), Status::Completed);
+    assert!(world.now() >= crashed.plus_ms(5_000), "not before the lease was over");
+    assert!(world.kinds("o1").await.contains(&"taken_over"));
+    assert!(world.participants.doubled().is_empty());
+    assert_eq!(other.metrics().take_overs, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_suspended_past_its_lease_sends_and_writes_nothing() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::ChecksLeaseAfter(Duration::from_secs(1))]);
+    submit(&engine, order("o1")).await;
+    until("it is about to charge", async || world.participants.calls().len() == 2).await;
+    world.clock.suspend(60_000);
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(world.participants.effects(), ["reserve action"]);
+    // It joins anew, and goes on as after a crash.
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    assert!(world.kinds("o1").await.contains(&"taken_over"));
+    assert!(world.participants.doubled().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_suspended_while_another_took_over_is_fenced() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_millis(2_500))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    world.clock.suspend(60_000);
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    assert_eq!(status_of(&rest(&other, "o1").await), Status::Completed);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(world.participants.doubled().is_empty());
+    assert_eq!(world.participants.effects().len(), 3);
+    assert_eq!(engine.gauges().sagas, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_at_one_node_reaches_a_saga_at_another() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_millis(2_800))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    let view = other.act(&saga_id("o1"), cancel()).await;
+    assert_eq!(whole(view).direction, amends_core::Direction::Undo);
+    assert_eq!(status_of(&rest(&other, "o1").await), Status::Compensated);
+
+    let refused = other.act(&saga_id("o1"), cancel()).await;
+    let refused = refused.map(|_| ()).err();
+    assert!(
+        refused.is_none() || matches!(refused, Some(Refused::Core { problem: Problem::WrongState, .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_at_one_node_reaches_a_saga_at_another() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_millis(2_800))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    let done = Evidence::Done { fact: json!({ "serial": 2 }) };
+    other.callback("o1:charge:action", "e1", done).await.expect("taken");
+    until("it is settled", async || world.kinds("o1").await.contains(&"settled")).await;
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use amends_engine::Engine;
 use amends_participants::{ParticipantConfig, Participants};
 use axum::Router;
+use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::auth::Access;
@@ -81,6 +82,7 @@ struct Inner {
     settings: Settings,
     cached: Cached,
     refusals: Arc<Refusals>,
+    documentation: Bytes,
     stopping: watch::Sender<bool>,
 }
 
@@ -96,7 +98,8 @@ impl App {
         let participants = Callers::new(participants, configs);
         let (stopping, _) = watch::channel(false);
         let refusals = Arc::new(Refusals::new());
-        Self(Arc::new(Inner { engine, participants, settings, cached: Cached::new(), refusals, stopping }))
+        let (cached, documentation) = (Cached::new(), routes::documentation());
+        Self(Arc::new(Inner { engine, participants, settings, cached, refusals, documentation, stopping }))
     }
 
     /// Every route, as a service without its server.
@@ -130,6 +133,10 @@ impl App {
 
     pub(crate) fn cached(&self) -> &Cached {
         &self.0.cached
+    }
+
+    pub(crate) fn documentation(&self) -> Bytes {
+        self.0.documentation.clone()
     }
 
     pub(crate) fn refusals(&self) -> &Arc<Refusals> {

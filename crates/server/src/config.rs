@@ -9,6 +9,19 @@ use serde::{Deserialize, Deserializer};
 use crate::secret::SecretRef;
 
 /// `[server]`, as written. [`crate::Settings::new`] checks the content.
+///
+/// ```
+/// # use amends_server::{Role, ServerConfig};
+/// let config: ServerConfig = toml::from_str(
+///     r#"
+///     listen = "0.0.0.0:7070"
+///     tokens = [{ name = "ops", token = "env:AMENDS_OPS_TOKEN", role = "operator" }]
+///     "#,
+/// )?;
+/// assert_eq!(config.tokens[0].role, Role::Operator);
+/// assert_eq!(config.max_body_bytes, 1024 * 1024);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
@@ -45,8 +58,8 @@ impl Default for ServerConfig {
             tokens: Vec::new(),
             // A saga's input is journalled and carried along: far less is usual, and documents belong elsewhere.
             max_body_bytes: 1024 * 1024,
-            // Below the 1,024 open files that many systems allow a process, with room for the store and participants.
-            max_connections: 768,
+            // Each is an open file, of which many systems allow a process 1,024 unless it asks for more.
+            max_connections: 1024,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
             max_wait: Duration::from_secs(60),

@@ -22,6 +22,7 @@ mod respond;
 mod routes;
 mod secret;
 mod serve;
+mod trace;
 
 pub use app::{App, Settings};
 pub use config::{Role, ServerConfig, TokenConfig};

@@ -24,7 +24,7 @@ pub(crate) fn saga(status: StatusCode, view: &View) -> Response {
     let saga = SagaDto::new(view);
     let etag =
         HeaderValue::try_from(format!("\"{}\"", saga.version())).expect("invariant: digits fit a header");
-    (status, [(CONTENT_TYPE, JSON), (ETAG, etag)], encode(&saga, 2048)).into_response()
+    (status, [(CONTENT_TYPE, JSON), (ETAG, etag)], encode(&saga, saga.bytes_about())).into_response()
 }
 
 /// Says where a new saga is.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use amends_core::status::{self, Status, StepStatus};
-use amends_core::{Direction, Knowledge, OpState, Saga};
+use amends_core::{Direction, Knowledge, OpState, Saga, Settled};
 use amends_engine::View;
 use serde::Serialize;
 use serde_json::Value;
@@ -146,6 +146,11 @@ impl<'a> SagaDto<'a> {
         }
     }
 
+    /// About how many bytes it has in JSON, so that it need not be moved while it is written.
+    pub(crate) fn bytes_about(&self) -> usize {
+        1024 + 512 * self.steps.len()
+    }
+
     /// The version, for the ETag.
     pub(crate) fn version(&self) -> u64 {
         self.version
@@ -182,8 +187,17 @@ fn facts(state: &OpState) -> Facts<'_> {
         attempts: state.attempts,
         fact,
         serial,
-        reason: status::op_reason(state),
+        reason: reason(state),
         due_at: state.due().map(Stamp),
+    }
+}
+
+/// Why an operation is where it is. What is done needs no reason, whatever went wrong on the way.
+fn reason(state: &OpState) -> Option<String> {
+    match &state.settled {
+        Some(Settled::Done { .. }) => None,
+        Some(Settled::Rejected { reason }) => status::op_reason(state).or_else(|| Some(reason.clone())),
+        Some(Settled::Sealed) | None => status::op_reason(state),
     }
 }
 

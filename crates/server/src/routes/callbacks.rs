@@ -11,6 +11,7 @@ use amends_engine::{EVENT_ID_BYTES_MAX, View};
 use amends_participants::signature::{WEBHOOK_ID, WEBHOOK_SIGNATURE};
 use axum::extract::{FromRequest as _, Request, State};
 use axum::response::Response;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -101,11 +102,14 @@ enum Claimed {
 
 impl Claimed {
     fn of(app: &App, parts: &Parts) -> Result<Self, Problem> {
-        if parts.headers.contains_key(WEBHOOK_SIGNATURE) || parts.headers.contains_key(WEBHOOK_ID) {
+        let headers = &parts.headers;
+        let is_signed = headers.contains_key(WEBHOOK_SIGNATURE) || headers.contains_key(WEBHOOK_ID);
+        let has_token = !app.access().is_open() && headers.contains_key(AUTHORIZATION);
+        if is_signed && !has_token {
             return Ok(Self::Signature);
         }
         app.access().admit(parts, Role::Operator)?;
-        Ok(Self::Admitted { by_token: !app.access().is_open() })
+        Ok(Self::Admitted { by_token: has_token })
     }
 
     fn verify(self, app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Sender, Problem> {

@@ -12,6 +12,7 @@ mod sagas;
 mod stats;
 
 use axum::Router;
+use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,9 +20,23 @@ use utoipa_axum::routes;
 use crate::App;
 use crate::problem::Problem;
 
-/// The routes, and their documentation made from the same list.
+/// The routes. They and their documentation are made from this one list.
 pub(crate) fn router(app: App) -> Router {
-    let (router, api) = OpenApiRouter::<App>::with_openapi(openapi::frame())
+    documented()
+        .split_for_parts()
+        .0
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(unknown_method)
+        .with_state(app)
+}
+
+/// The documentation of the routes, ready to be sent.
+pub(crate) fn documentation() -> Bytes {
+    openapi::finish(documented().into_openapi())
+}
+
+fn documented() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(definitions::put, definitions::get))
         .routes(routes!(definitions::list))
         .routes(routes!(sagas::submit, sagas::list))
@@ -39,12 +54,6 @@ pub(crate) fn router(app: App) -> Router {
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(openapi::get))
-        .split_for_parts();
-    router
-        .layer(axum::Extension(openapi::Document::new(api)))
-        .fallback(unknown_route)
-        .method_not_allowed_fallback(unknown_method)
-        .with_state(app)
 }
 
 async fn unknown_route(uri: Uri) -> Problem {

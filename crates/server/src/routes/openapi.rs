@@ -1,6 +1,6 @@
 //! The documentation of the API, made from the code.
 
-use axum::Extension;
+use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -12,6 +12,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema as _, ToSchema};
 
+use crate::App;
 use crate::dto::{DiagnosticDto, Stamp};
 use crate::problem::{self, Held};
 
@@ -19,24 +20,13 @@ use crate::problem::{self, Held};
 const BEARER: &str = "token";
 
 /// The finished document, ready to be sent.
-#[derive(Clone)]
-pub(crate) struct Document(Bytes);
-
-impl Document {
-    pub(crate) fn new(mut api: OpenApi) -> Self {
-        for item in api.paths.paths.values_mut() {
-            let operations = [
-                &mut item.get,
-                &mut item.put,
-                &mut item.post,
-                &mut item.delete,
-                &mut item.patch,
-                &mut item.head,
-            ];
-            operations.into_iter().flatten().for_each(may_be_refused);
-        }
-        Self(serde_json::to_vec(&api).expect("invariant: the document always encodes").into())
+pub(crate) fn finish(mut api: OpenApi) -> Bytes {
+    for item in api.paths.paths.values_mut() {
+        let operations =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
+        operations.into_iter().flatten().for_each(may_be_refused);
     }
+    serde_json::to_vec(&api).expect("invariant: the document always encodes").into()
 }
 
 /// Every operation may answer with a problem.
@@ -93,6 +83,6 @@ pub(crate) fn frame() -> OpenApi {
     security(()),
     responses((status = 200, description = "This document.", content_type = "application/json"))
 )]
-pub(crate) async fn get(Extension(document): Extension<Document>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], document.0).into_response()
+pub(crate) async fn get(State(app): State<App>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], app.documentation()).into_response()
 }

@@ -8,7 +8,7 @@ use amends_engine::{Refused, Start, Started, View};
 use amends_store::{Cursor, ListFilter};
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -23,6 +23,7 @@ use crate::json;
 use crate::problem::Problem;
 use crate::refuse::refuse;
 use crate::respond;
+use crate::trace::Trace;
 
 const PAGE_DEFAULT: usize = 50;
 const PAGE_MAX: usize = 500;
@@ -76,7 +77,7 @@ pub(crate) async fn submit(
     State(app): State<App>,
     Operator(who): Operator,
     Params(params): Params<SubmitParams>,
-    headers: HeaderMap,
+    Trace(trace): Trace,
     JsonBody(submission): JsonBody<Submission>,
 ) -> Result<Response, Problem> {
     let wait_ms = duration_ms("wait", params.wait)?;
@@ -86,7 +87,7 @@ pub(crate) async fn submit(
         version: submission.version,
         id: id.clone(),
         input: submission.input,
-        trace: traceparent(&headers),
+        trace,
         who: who.to_string(),
     };
     let Started { view, created } = match app.engine().submit(start).await {
@@ -123,26 +124,6 @@ async fn latest(app: &App, view: View) -> View {
         View::Row { row, .. } => &row.id,
     };
     app.engine().saga(id).await.unwrap_or(view)
-}
-
-/// The trace to go on with; one that is not well-formed is ignored, as W3C Trace Context says.
-fn traceparent(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get("traceparent")?.to_str().ok()?;
-    let lower_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    let mut parts = text.split('-');
-    let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let well_formed = lower_hex(version, 2)
-        && version != "ff"
-        && lower_hex(trace, 32)
-        && lower_hex(parent, 16)
-        && lower_hex(flags, 2)
-        && trace.bytes().any(|b| b != b'0')
-        && parent.bytes().any(|b| b != b'0')
-        && (version != "00" || parts.next().is_none());
-    // Later versions may have more; what is passed on has the four parts that every version has.
-    well_formed.then(|| format!("00-{trace}-{parent}-{flags}"))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -253,30 +234,6 @@ pub(crate) async fn get(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_well_formed_traces_are_passed_on() {
-        let read = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("traceparent", text.parse().unwrap());
-            traceparent(&headers)
-        };
-        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        assert_eq!(read(good).as_deref(), Some(good));
-        assert_eq!(read(&format!("01{}-more", &good[2..])).as_deref(), Some(good));
-        for bad in [
-            "",
-            "00",
-            &good[..54],
-            &format!("{good}-more"),
-            &good.replace("00-", "ff-"),
-            &good.to_uppercase(),
-            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
-            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
-        ] {
-            assert_eq!(read(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn statuses_are_words_of_the_list() {

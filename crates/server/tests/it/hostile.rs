@@ -70,7 +70,8 @@ async fn bodies_that_are_too_large_are_refused_and_the_client_learns_it() {
         world.send(method, path, &[("content-type", media)], large.clone()).await.problem(413, "too-large");
     }
     // One byte too many, and as many as there may be.
-    let fits = |bytes: usize| Bytes::from(format!("{:<bytes$}", r#"{"saga":"none","id":"a","input":1}"#));
+    let submission = r#"{"saga":"none","id":"a","input":1}"#;
+    let fits = |bytes: usize| Bytes::from(submission.to_owned() + &" ".repeat(bytes - submission.len()));
     let post = |body| world.send("POST", "/v1/sagas", &[], body);
     post(fits(1024 * 1024 + 1)).await.problem(413, "too-large");
     post(fits(1024 * 1024)).await.problem(404, "unknown-definition");

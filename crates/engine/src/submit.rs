@@ -64,6 +64,10 @@ impl Node {
             return Err(self.refuse(Limit::Stopping));
         }
         self.store.health().map_err(Refused::Store)?;
+        if !self.lease().holds() {
+            let message = "the node's lease has lapsed, and it takes nothing before the store has let it join again";
+            return Err(Refused::Store(Error::new(Kind::Unavailable, message)));
+        }
         if self.sagas.len() >= self.config.limits.sagas_max {
             return Err(self.refuse(Limit::Sagas));
         }

@@ -196,3 +196,60 @@ async fn a_saga_that_kills_its_engine_three_times_is_put_before_a_person() {
     until("it is parked", async || world.row("o1").await.owner.is_none()).await;
     assert_eq!(world.row("o1").await.status, "dead");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_saga_whose_task_panics_goes_on_as_after_a_crash_and_alone() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::WorksAfter(std::time::Duration::from_secs(1)), Does::Panics]);
+    submit(&engine, order("o1")).await;
+    submit(&engine, order("o2")).await;
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    assert_eq!(status_of(&rest(&engine, "o2").await), Status::Completed);
+    assert!(!world.kinds("o1").await.contains(&"taken_over"));
+    assert!(world.kinds("o2").await.contains(&"taken_over"));
+    assert!(world.participants.doubled().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saga_that_brings_its_task_down_again_and_again_is_put_before_a_person() {
+    let world = World::new();
+    let engine = world.engine_for(FAX).await;
+    register(&engine, ORDER).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::Panics, 9));
+    world.participants.next_of("reserve", OpKind::Action, true, std::iter::repeat_n(Does::Panics, 9));
+    submit(&engine, order("o1")).await;
+    let saga = rest(&engine, "o1").await;
+    assert!(matches!(status_of(&saga), Status::Unknown | Status::Dead), "{:?}", status_of(&saga));
+    until("it is parked", async || world.row("o1").await.owner.is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_on_an_older_state_is_dropped_and_decided_anew() {
+    use amends_core::{Entry, EntryKind};
+    use amends_store::{Advance, Item, Journal as _, StoredEntry};
+
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::WorksAfter(std::time::Duration::from_secs(1))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    // Another entry comes first, whoever wrote it.
+    let entry = Entry { seq: 3, at: world.now(), kind: EntryKind::Overdue };
+    let foreign = Advance {
+        id: saga_id("o1"),
+        rowid: world.row("o1").await.rowid,
+        after: 2,
+        entries: vec![StoredEntry::encode(&entry)],
+        row: None,
+        release_claims: false,
+        take_claims: Vec::new(),
+        mail: Vec::new(),
+        nonce: 77,
+    };
+    world.memory.commit(vec![Item::Advance(foreign)]).await;
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    assert_eq!(world.kinds("o1").await[..4], ["submitted", "answered", "overdue", "taken_over"]);
+    assert_eq!(engine.metrics().fenced, 1);
+    assert!(world.participants.doubled().is_empty());
+}

@@ -122,3 +122,44 @@ async fn a_callback_at_one_node_reaches_a_saga_at_another() {
     until("it is settled", async || world.kinds("o1").await.contains(&"settled")).await;
     assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
 }
+
+/// On real threads and real time, where whatever can overlap does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_real_threads_nodes_that_come_and_go_lose_and_double_nothing() {
+    let world = World::new();
+    let lively = |node: &str, seed| {
+        let mut config = amends_engine::Config::new(node, seed);
+        config.times.lease_ttl = Duration::from_millis(600);
+        config.times.lease_margin = Duration::from_millis(100);
+        config.times.take_over_every = Duration::from_millis(50);
+        config.times.poll_every = Duration::from_millis(20);
+        config.times.backoff_max = Duration::from_millis(100);
+        config
+    };
+    let mut engines = Vec::new();
+    for (n, node) in ["a", "b", "c"].into_iter().enumerate() {
+        let store = Arc::new(Faulty::new(world.memory.clone()));
+        engines.push(world.engine_on(lively(node, n as u64), store).await);
+    }
+    register(&engines[0], ORDER).await;
+    world.participants.next("charge", std::iter::repeat_n(Does::IsBusy, 20));
+    for n in 0..300 {
+        // A node that has just lost its lease refuses; whoever submits tries again.
+        let engine = &engines[n % 3];
+        while engine.submit(order(&format!("o{n}"))).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if n % 60 == 59 {
+            let dead = n / 60 % 3;
+            engines[dead].crash();
+            let store = Arc::new(Faulty::new(world.memory.clone()));
+            engines[dead] = world.engine_on(lively(["a", "b", "c"][dead], 100 + n as u64), store).await;
+        }
+    }
+    for n in 0..300 {
+        let saga = rest(&engines[n % 3], &format!("o{n}")).await;
+        assert_eq!(status_of(&saga), Status::Completed, "o{n}: {:?}", world.kinds(&format!("o{n}")).await);
+    }
+    assert_eq!(world.participants.effects().len(), 900);
+    assert!(world.participants.doubled().is_empty());
+}

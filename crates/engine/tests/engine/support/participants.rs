@@ -32,6 +32,8 @@ pub(crate) enum Does {
     Misconfigured,
     /// Answers, after a while.
     WorksAfter(Duration),
+    /// Brings down whoever calls it.
+    Panics,
     /// Takes the lease check very seriously: after a while, before the first byte is written.
     ChecksLeaseAfter(Duration),
 }
@@ -198,6 +200,7 @@ impl Participants {
                     took_ms: request.timeout_ms,
                 }
             }
+            Does::Panics => panic!("planted"),
             Does::Refuses => answered(answer(422, &json!({ "outcome": "rejected", "reason": "sold out" }))),
             Does::IsBusy => {
                 answered(Answer::Response { status: 429, retry_after_ms: None, body: Vec::new() })

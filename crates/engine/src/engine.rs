@@ -84,8 +84,10 @@ impl Engine {
         }
         let lease = node.lease().stored();
         node.halt();
-        if let Err(error) = node.store.leave(&lease).await {
-            tracing::warn!("the lease could not be ended; it lapses by itself: {error}");
+        match tokio::time::timeout(node.config.times.answer_max, node.store.leave(&lease)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("the lease could not be ended; it lapses by itself: {error}"),
+            Err(_) => tracing::warn!("the store did not answer; the lease lapses by itself"),
         }
     }
 

@@ -46,19 +46,27 @@ impl Waiters {
 
     /// Tells everybody who waits for this saga how it is.
     pub(crate) fn tell(&self, saga: &Arc<Saga>) {
+        for tell in self.take(&saga.id) {
+            // Gone in the meantime: it has left already.
+            let _ = tell.send(saga.clone());
+        }
+    }
+
+    /// The saga is not in memory any more: whoever waits for it must look for it elsewhere.
+    pub(crate) fn stir(&self, id: &SagaId) {
+        drop(self.take(id));
+    }
+
+    fn take(&self, id: &SagaId) -> Vec<oneshot::Sender<Arc<Saga>>> {
         if self.count.load(Ordering::SeqCst) == 0 {
-            return;
+            return Vec::new();
         }
         let mut waiting = self.lock();
-        let range = (saga.id.clone(), 0)..=(saga.id.clone(), u64::MAX);
+        let range = (id.clone(), 0)..=(id.clone(), u64::MAX);
         let keys: Vec<_> = waiting.range(range).map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            if let Some(tell) = waiting.remove(&key) {
-                // Gone in the meantime: it has left already.
-                let _ = tell.send(saga.clone());
-            }
-        }
+        let taken = keys.iter().filter_map(|key| waiting.remove(key)).collect();
         self.count.store(waiting.len(), Ordering::SeqCst);
+        taken
     }
 
     /// How many wait.

@@ -61,6 +61,7 @@ impl Presence {
 impl Drop for Presence {
     fn drop(&mut self) {
         self.node.sagas.leave(&self.cell);
+        self.node.waiters.stir(&self.cell.id);
         if std::thread::panicking() {
             tracing::error!(saga = %self.cell.id, "the task that drives it panicked; it goes on as after a crash");
             recover_later(&self.node, &self.cell);

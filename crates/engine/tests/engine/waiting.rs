@@ -77,3 +77,24 @@ async fn a_waiter_is_told_of_unknown_and_of_dead() {
     run(&engine, start("fax", "f", json!({ "text": "a" }))).await;
     dead(&engine, "f").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_is_told_although_another_node_took_the_saga_over() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_millis(2_900))]);
+    submit(&engine, order("o1")).await;
+    let waiter = tokio::spawn({
+        let engine = engine.clone();
+        async move { (rest(&engine, "o1").await, tokio::time::Instant::now()) }
+    });
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    world.clock.suspend(60_000);
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    let saga = rest(&other, "o1").await;
+    let ended = tokio::time::Instant::now();
+    assert_eq!(status_of(&saga), Status::Completed);
+    let (saga, told) = waiter.await.expect("no panic");
+    assert_eq!(status_of(&saga), Status::Completed);
+    assert!(told < ended + Duration::from_secs(2), "found by looking, not at the end of its time");
+}

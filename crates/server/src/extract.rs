@@ -68,10 +68,13 @@ pub(crate) fn number(name: &str, text: Option<String>) -> Result<Option<u64>, Pr
     given(text).map(read).transpose()
 }
 
-/// A duration in a parameter, in milliseconds.
+/// A duration in a parameter, in milliseconds. Unlike elsewhere it may be none at all: `0s`.
 pub(crate) fn duration_ms(name: &str, text: Option<String>) -> Result<Option<u64>, Problem> {
-    let read = |text: String| {
-        parse_duration(&text).map_err(|bad| Problem::malformed(format!("`{name}`: {bad}")).at(name))
+    let read = |text: String| match text.strip_prefix('0') {
+        Some("ms" | "s" | "m" | "h" | "d") => Ok(0),
+        Some(_) | None => {
+            parse_duration(&text).map_err(|bad| Problem::malformed(format!("`{name}`: {bad}")).at(name))
+        }
     };
     given(text).map(read).transpose()
 }

@@ -1,3 +1,5 @@
+use amends_core::Time;
+use amends_store::Retention as _;
 use serde_json::{Value, json};
 
 use crate::script::Reply;
@@ -153,7 +155,7 @@ async fn submissions_that_do_not_fit_are_refused() {
     }
     let long = json!({ "saga": "order", "id": "x".repeat(257), "input": {} });
     world.post("/v1/sagas", &long).await.problem(400, "malformed");
-    for query in ["wait=5", "wait=0s", "wait=x", "wait=5s&wait=6s", "wiat=5s"] {
+    for query in ["wait=5", "wait=0", "wait=x", "wait=5s&wait=6s", "wiat=5s"] {
         let body = json!({ "saga": "order", "id": "x", "input": { "sku": "a", "amount": 1 } });
         world.post(&format!("/v1/sagas?{query}"), &body).await.problem(400, "malformed");
     }
@@ -171,6 +173,29 @@ async fn waiting_ends_with_the_time() {
     assert_eq!(saga["business_state"], "INIT");
     let again = world.post("/v1/sagas?wait=20ms", &body).await.ok(200);
     assert_eq!(again["status"], "running");
+    assert_eq!(world.post("/v1/sagas?wait=0s", &body).await.ok(200)["status"], "running");
+}
+
+#[tokio::test]
+async fn what_retention_removed_is_still_known() {
+    let world = world().await;
+    let before = world.order("order:1", "a").await;
+    assert_eq!(world.store.prune(Time(i64::MAX), 10).await.unwrap(), 1);
+    let saga = world.saga("order:1").await;
+    for member in
+        ["id", "saga", "version", "definition_version", "digest", "status", "business_state", "created_at"]
+    {
+        assert_eq!(saga[member], before[member], "{member}");
+    }
+    assert_eq!((&saga["input"], &saga["direction"]), (&Value::Null, &Value::Null));
+    assert_eq!((&saga["steps"], &saga["claims"]), (&json!([]), &json!([])));
+    assert!(saga["reason"].as_str().unwrap().contains("retention"));
+    assert_eq!(world.get("/v1/sagas/order:1/journal").await.ok(200)["items"], json!([]));
+    // Its id is never free again.
+    let same = json!({ "saga": "order", "id": "order:1", "input": { "sku": "a", "amount": 5 } });
+    assert_eq!(world.post("/v1/sagas", &same).await.ok(200), saga);
+    let other = json!({ "saga": "order", "id": "order:1", "input": { "sku": "a", "amount": 6 } });
+    world.post("/v1/sagas", &other).await.problem(422, "input-conflict");
 }
 
 #[tokio::test]

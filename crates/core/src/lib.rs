@@ -1,8 +1,8 @@
 //! The pure core of amends: what a saga is and how it moves.
 //!
 //! Nothing in this crate performs I/O, reads a clock or draws a random number. Time and jitter arrive inside
-//! [`Input`]s; what must be written leaves as [`Entry`]s and what must be done as [`Effect`]s. [`decide`] computes
-//! both; [`apply`] is the only way in which a [`Saga`] changes, shared by the live run, recovery, exploration and
+//! [`Input`]s; what must be written leaves as [`Entry`]s and what must be done as [`Effect`]s. [`decide()`] computes
+//! both; [`apply()`] is the only way in which a [`Saga`] changes, shared by the live run, recovery, exploration and
 //! tests. The rules are numbered as in the project's semantics.
 
 pub mod answer;

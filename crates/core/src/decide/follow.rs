@@ -7,10 +7,21 @@ use crate::definition::StepKind;
 use crate::saga::{Direction, Ended, Knowledge};
 use crate::{CallId, EntryKind, OpKind, OpRef, UndoReason};
 
+/// The most entries that one input may lead to: far above what a definition of the largest size needs. A fault in the rules then stops one saga,
+/// visible, rather than the engine.
+const ENTRIES_MAX: usize = 10_000;
+
 impl Deciding {
     /// Adds every entry that follows. `dues`: also do what is due by the clock.
     pub(super) fn follow(&mut self, dues: bool) {
-        while self.saga.ended.is_none() && self.saga.stuck.is_none() && self.one_more(dues) {}
+        while self.saga.ended.is_none() && self.saga.stuck.is_none() && self.one_more(dues) {
+            if self.entries.len() >= ENTRIES_MAX {
+                let reason = format!(
+                    "one input led to {ENTRIES_MAX} entries; the engine has a fault, please report it"
+                );
+                self.push(EntryKind::Stuck { reason });
+            }
+        }
     }
 
     fn one_more(&mut self, dues: bool) -> bool {

@@ -25,7 +25,7 @@ pub(crate) fn duration(text: &str) -> u64 {
 /// A duration in the shortest exact unit.
 pub(crate) fn in_words(ms: u64) -> String {
     for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)] {
-        if ms > 0 && ms % size == 0 {
+        if ms > 0 && ms.is_multiple_of(size) {
             return format!("{}{unit}", ms / size);
         }
     }

@@ -68,14 +68,23 @@ pub fn digest(value: &Value) -> String {
     hex::encode(Sha256::digest(canonical(value)))
 }
 
-/// Whether arrays and objects are nested at most [`DEPTH_MAX`] deep.
+/// Member names that begin like this are how the JSON reader marks numbers of exact text: a tree that has them would not be
+/// read again as it was written.
+pub const NAME_RESERVED: &str = "$serde_json::private::";
+
+/// Whether a tree can be kept: arrays and objects nested at most [`DEPTH_MAX`] deep, no member name reserved.
 #[must_use]
-pub fn depth_fits(value: &Value) -> bool {
+pub fn can_be_kept(value: &Value) -> bool {
     fn within(value: &Value, left: usize) -> bool {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
             Value::Array(items) => left > 0 && items.iter().all(|item| within(item, left - 1)),
-            Value::Object(members) => left > 0 && members.values().all(|member| within(member, left - 1)),
+            Value::Object(members) => {
+                left > 0
+                    && members
+                        .iter()
+                        .all(|(name, member)| !name.starts_with(NAME_RESERVED) && within(member, left - 1))
+            }
         }
     }
     within(value, DEPTH_MAX)

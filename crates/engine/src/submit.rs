@@ -35,9 +35,9 @@ impl Engine {
         let Start { saga, version, id, input, trace, who } = start;
         let known = node.definition_by_name(&saga, version).await.map_err(Refused::Store)?;
         let known = known.ok_or_else(|| Refused::UnknownDefinition(definition_words(&saga, version)))?;
-        if !json::depth_fits(&input) {
+        if !json::can_be_kept(&input) {
             return Err(Refused::Malformed(format!(
-                "the input is nested more than {} deep",
+                "the input is nested more than {} deep, or has a member name that is reserved",
                 json::DEPTH_MAX
             )));
         }

@@ -11,7 +11,7 @@ pub const REASON_BYTES_MAX: usize = 500;
 pub(super) enum Body {
     /// Nothing, or white space.
     Empty,
-    /// JSON no deeper than [`json::DEPTH_MAX`].
+    /// JSON that can be kept ([`json::can_be_kept`]).
     Json(Value),
     /// Anything else, as a text.
     Text(String),
@@ -23,7 +23,7 @@ impl Body {
             return Self::Empty;
         }
         match serde_json::from_slice(bytes) {
-            Ok(value) if json::depth_fits(&value) => Self::Json(value),
+            Ok(value) if json::can_be_kept(&value) => Self::Json(value),
             Ok(_) | Err(_) => Self::Text(String::from_utf8_lossy(bytes).into_owned()),
         }
     }

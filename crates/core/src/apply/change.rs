@@ -46,6 +46,14 @@ pub(super) fn change(saga: &mut Saga, entry: &Entry) {
         }
         EntryKind::Settled { op, settled, by, .. } => {
             let state = saga.op_mut(*op);
+            match settled {
+                Settled::Done { .. } => {
+                    state.reason = None;
+                    state.error_class = None;
+                }
+                Settled::Rejected { reason } => trouble(state, "rejected", reason),
+                Settled::Sealed => trouble(state, "sealed", "it will never be executed under this key"),
+            }
             state.settled = Some(settled.clone());
             go(state, Phase::Idle, at);
             if by.is_some() {
@@ -209,6 +217,7 @@ fn asked(state: &mut OpState, outcome: &QueryOutcome, void: bool) {
             }
         }
         QueryOutcome::Sealed => {
+            trouble(state, "sealed", "its query says that it will never be executed under this key");
             if state.settled.is_none() {
                 state.settled = Some(Settled::Sealed);
             }

@@ -82,7 +82,7 @@ pub fn from_json(text: &str) -> Result<Checked, Vec<Diagnostic>> {
 /// All problems, as [`from_toml`] gives them.
 pub fn from_tree(tree: &Value) -> Result<Checked, Vec<Diagnostic>> {
     let mut report = Report::default();
-    if crate::json::depth_fits(tree) {
+    if crate::json::can_be_kept(tree) {
         return builder::build(&Node::from_value(tree), report);
     }
     report.problem(

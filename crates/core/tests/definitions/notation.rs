@@ -1,7 +1,7 @@
 //! TOML, JSON and stored trees of the same content are the same definition.
 
 use amends_core::definition::{from_json, from_toml, from_tree};
-use amends_core::json::{canonical, depth_fits, digest, is_pointer, same};
+use amends_core::json::{can_be_kept, canonical, digest, is_pointer, same};
 use serde_json::{Value, json};
 
 use crate::{BASE, definition, lines};
@@ -143,7 +143,7 @@ fn depth_is_limited_before_anything_recurses() {
     assert!(!from_json(&deep).expect_err("no JSON").is_empty());
     assert!(!from_toml(&format!("saga = {deep}")).expect_err("no TOML").is_empty());
     let nested = |n: usize| (0..n).fold(json!(1), |inner, _| json!([inner]));
-    assert!(depth_fits(&nested(64)) && !depth_fits(&nested(65)));
+    assert!(can_be_kept(&nested(64)) && !can_be_kept(&nested(65)));
     assert_eq!(from_tree(&nested(65)).expect_err("too deep").len(), 1);
 }
 
@@ -185,4 +185,10 @@ fn pointers_are_those_of_rfc_6901() {
     ] {
         assert_eq!(is_pointer(text), ok, "{text}");
     }
+}
+
+#[test]
+fn names_that_would_not_be_read_again_cannot_be_kept() {
+    assert!(!can_be_kept(&json!({"a": [{"$serde_json::private::Number": 1, "b": 2}]})));
+    assert!(can_be_kept(&json!({"a": [{"$serde_json": 1, "b": 2}]})));
 }

@@ -6,7 +6,6 @@ use super::diagnostic::{Place, Report};
 use crate::json;
 
 /// Names that `serde_json` uses for its own purposes: a tree with them would not be the same when read again.
-const RESERVED_NAMES: &str = "$serde_json::private::";
 
 /// A value and the line it stands in: that of its name where it has one.
 #[derive(Debug)]
@@ -105,10 +104,10 @@ impl Node {
             Kind::Table(entries) => {
                 for Entry { name, node } in entries {
                     let at = Place { line: node.line, path: at.member(name) };
-                    if name.starts_with(RESERVED_NAMES) {
+                    if name.starts_with(json::NAME_RESERVED) {
                         report.problem(
                             &at,
-                            format!("names must not start with `{RESERVED_NAMES}`"),
+                            format!("names must not start with `{}`", json::NAME_RESERVED),
                             "rename it",
                         );
                     }

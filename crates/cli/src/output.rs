@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::exit::Failure;
@@ -76,6 +77,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         )),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Writes a record as one line of JSON, its members in the order in which they are declared.
+pub(crate) fn print_line(record: &impl Serialize) -> Result<(), Failure> {
+    let line = serde_json::to_string(record)
+        .map_err(|e| Failure::failed(format!("the result cannot be written as JSON: {e}"), "report this"))?;
+    print(&(line + "\n"))
 }
 
 /// Says something to the person at the terminal, on stderr. If nobody can hear it, nothing is lost.

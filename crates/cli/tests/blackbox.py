@@ -65,6 +65,7 @@ class Participant:
         self.row = 0
         self.late = []
         self.counts = {}
+        self.lie = None
         self.server = HttpServer(("127.0.0.1", 0), handler_of(self))
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -101,7 +102,8 @@ class Participant:
         return [line for line in self.ledger if line[0] == key and line[1] == operation]
 
     def write(self, key, operation, of):
-        self.ledger.append((key, operation, of))
+        if self.lie != "loses" or operation != "action":
+            self.ledger.append((key, operation, of))
         return f"{self.name}-{len(self.ledger)}"
 
     def end_of_faults(self):
@@ -155,7 +157,7 @@ class Replay(Participant):
         super().__init__(*arguments)
 
     def do(self, key, body):
-        if key not in self.answers:
+        if key not in self.answers or self.lie == "doubles":
             if body.get("refuse"):
                 self.answers[key] = (422, {"outcome": "rejected", "reason": "no"})
             else:
@@ -426,12 +428,14 @@ def main():
     arguments.add_argument("--kills", type=int, default=10)
     arguments.add_argument("--sagas", type=int, default=90)
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--lie", choices=["doubles", "loses"], help="a participant breaks its word: this must fail")
     options = arguments.parse_args()
     binary = os.environ.get("AMENDS_BIN") or sys.exit("set AMENDS_BIN to the path of the binary amends")
     rng = random.Random(options.seed)
     print(f"seed {options.seed}: {options.sagas} sagas, {options.kills} kills", flush=True)
 
     fence, replay, query = Fence("fence", options.seed), Replay("replay", options.seed), Query("query", options.seed)
+    replay.lie = options.lie
     kinds = {
         "only-fence": (fence, fence, fence),
         "only-replay": (replay, replay, replay),

@@ -17,14 +17,14 @@ use std::time::Duration;
 use amends_server::ConnectionLimits;
 use clap::{Args, ValueEnum};
 use http::Method;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use self::load::{Round, Target};
 use self::measure::{Commits, cpu_ms, median};
 use self::participants::NAMES;
 use crate::client::{Api, Payload};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Progress, print};
+use crate::output::{Output, Progress, print, print_line};
 use crate::server_process::ServerProcess;
 use crate::stores::StoreUrl;
 use crate::table::Table;
@@ -85,11 +85,11 @@ pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failur
     let store = StoreUrl::parse(&url)?.kind();
     let quiet = options.json || output.is_for_programs();
     let rounds = measure_all(&options, folder.path(), &url, &Progress::new(!quiet)).await?;
-    let report = summary(&options, store, &rounds);
+    let summary = summary(&options, store, &rounds);
     if quiet {
-        print(&format!("{report}\n"))?;
+        print_line(&summary)?;
     } else {
-        print(&words(&report, &rounds))?;
+        print(&words(&summary))?;
     }
     Ok(Exit::Done)
 }
@@ -190,42 +190,67 @@ async fn observe(server: &ServerProcess, api: &Api) -> Observed {
     Observed { cpu_ms: server.pid().and_then(cpu_ms), commits: Commits::read(&metrics) }
 }
 
-fn summary(options: &Options, store: &str, rounds: &[Pair]) -> Value {
-    let middle = |of: &dyn Fn(&Pair) -> Option<f64>| median(rounds.iter().filter_map(of)).map(tidy);
-    let amends = middle(&|pair| Some(pair.amends.per_second()));
-    let baseline = middle(&|pair| Some(pair.baseline.per_second()));
-    let each: Vec<Value> = rounds
-        .iter()
-        .map(|pair| {
-            json!({
-                "sagas_per_second": tidy(pair.amends.per_second()),
-                "baseline_per_second": tidy(pair.baseline.per_second()),
-                "p50_ms": tidy(pair.amends.quantile(0.50)),
-                "p99_ms": tidy(pair.amends.quantile(0.99)),
-                "baseline_p50_ms": tidy(pair.baseline.quantile(0.50)),
-                "baseline_p99_ms": tidy(pair.baseline.quantile(0.99)),
-                "commit_p99_ms": pair.commit_p99_ms.map(tidy),
-                "cpu_ms_per_saga": cpu_per_saga(pair).map(tidy),
-            })
-        })
-        .collect();
-    json!({
-        "workload": "order3",
-        "store": store,
-        "concurrency": options.concurrency,
-        "sagas_per_second": amends,
-        "baseline_per_second": baseline,
-        "ratio": amends.zip(baseline).map(|(amends, baseline)| tidy(amends / baseline)),
-        "p50_ms": middle(&|pair| Some(pair.amends.quantile(0.50))),
-        "p99_ms": middle(&|pair| Some(pair.amends.quantile(0.99))),
-        "commit_p99_ms": middle(&|pair| pair.commit_p99_ms),
-        "cpu_ms_per_saga": middle(&cpu_per_saga),
-        "rounds": each,
-    })
+/// The result, in the words and the order of the documentation. Of what was measured in rounds it has the median.
+#[derive(Debug, Serialize)]
+struct Summary {
+    workload: &'static str,
+    store: &'static str,
+    concurrency: u32,
+    sagas_per_second: Option<f64>,
+    baseline_per_second: Option<f64>,
+    ratio: Option<f64>,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+    commit_p99_ms: Option<f64>,
+    cpu_ms_per_saga: Option<f64>,
+    rounds: Vec<RoundSummary>,
 }
 
-fn cpu_per_saga(pair: &Pair) -> Option<f64> {
-    pair.cpu_ms.map(|ms| ms / pair.amends.latencies_ms.len().max(1) as f64)
+#[derive(Debug, Serialize)]
+struct RoundSummary {
+    sagas_per_second: f64,
+    baseline_per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    baseline_p50_ms: f64,
+    baseline_p99_ms: f64,
+    commit_p99_ms: Option<f64>,
+    cpu_ms_per_saga: Option<f64>,
+}
+
+impl From<&Pair> for RoundSummary {
+    fn from(pair: &Pair) -> Self {
+        Self {
+            sagas_per_second: tidy(pair.amends.per_second()),
+            baseline_per_second: tidy(pair.baseline.per_second()),
+            p50_ms: tidy(pair.amends.quantile(0.50)),
+            p99_ms: tidy(pair.amends.quantile(0.99)),
+            baseline_p50_ms: tidy(pair.baseline.quantile(0.50)),
+            baseline_p99_ms: tidy(pair.baseline.quantile(0.99)),
+            commit_p99_ms: pair.commit_p99_ms.map(tidy),
+            cpu_ms_per_saga: pair.cpu_ms.map(|ms| tidy(ms / pair.amends.latencies_ms.len().max(1) as f64)),
+        }
+    }
+}
+
+fn summary(options: &Options, store: &'static str, pairs: &[Pair]) -> Summary {
+    let rounds: Vec<RoundSummary> = pairs.iter().map(RoundSummary::from).collect();
+    let middle = |of: fn(&RoundSummary) -> Option<f64>| median(rounds.iter().filter_map(of)).map(tidy);
+    let sagas_per_second = middle(|round| Some(round.sagas_per_second));
+    let baseline_per_second = middle(|round| Some(round.baseline_per_second));
+    Summary {
+        workload: "order3",
+        store,
+        concurrency: options.concurrency,
+        sagas_per_second,
+        baseline_per_second,
+        ratio: sagas_per_second.zip(baseline_per_second).map(|(amends, plain)| tidy(amends / plain)),
+        p50_ms: middle(|round| Some(round.p50_ms)),
+        p99_ms: middle(|round| Some(round.p99_ms)),
+        commit_p99_ms: middle(|round| round.commit_p99_ms),
+        cpu_ms_per_saga: middle(|round| round.cpu_ms_per_saga),
+        rounds,
+    }
 }
 
 /// Three digits after the point are more than any measurement here is good for.
@@ -233,34 +258,33 @@ fn tidy(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-fn words(report: &Value, rounds: &[Pair]) -> String {
+fn words(summary: &Summary) -> String {
     let mut table = Table::new(&["ROUND", "SAGAS/S", "PLAIN/S", "RATIO", "P50 MS", "P99 MS"]);
-    for (n, pair) in rounds.iter().enumerate() {
-        let (amends, plain) = (pair.amends.per_second(), pair.baseline.per_second());
+    for (n, round) in summary.rounds.iter().enumerate() {
         table.row([
             (n + 1).to_string(),
-            format!("{amends:.0}"),
-            format!("{plain:.0}"),
-            format!("{:.2}", amends / plain),
-            format!("{:.2}", pair.amends.quantile(0.50)),
-            format!("{:.2}", pair.amends.quantile(0.99)),
+            format!("{:.0}", round.sagas_per_second),
+            format!("{:.0}", round.baseline_per_second),
+            format!("{:.2}", round.sagas_per_second / round.baseline_per_second),
+            format!("{:.2}", round.p50_ms),
+            format!("{:.2}", round.p99_ms),
         ]);
     }
-    let number = |name: &str, digits: usize| match report[name].as_f64() {
-        Some(number) => format!("{number:.digits$}"),
-        None => "?".to_owned(),
+    let number = |number: Option<f64>, digits: usize| {
+        number.map_or("?".to_owned(), |number| format!("{number:.digits$}"))
     };
     format!(
-        "{table}\nmedian of {} at concurrency {}: {} durable sagas a second, {} of a plain service that keeps nothing ({} orders a second)\n\
+        "{table}\nmedians on {} at concurrency {}:\n\
+         {} durable sagas a second, {} of a plain service that keeps nothing ({} orders a second)\n\
          latency {} ms (p99 {} ms), commit p99 {} ms, {} ms of CPU a saga\n",
-        report["store"].as_str().unwrap_or_default(),
-        report["concurrency"],
-        number("sagas_per_second", 0),
-        number("ratio", 2),
-        number("baseline_per_second", 0),
-        number("p50_ms", 2),
-        number("p99_ms", 2),
-        number("commit_p99_ms", 2),
-        number("cpu_ms_per_saga", 3),
+        summary.store,
+        summary.concurrency,
+        number(summary.sagas_per_second, 0),
+        number(summary.ratio, 2),
+        number(summary.baseline_per_second, 0),
+        number(summary.p50_ms, 2),
+        number(summary.p99_ms, 2),
+        number(summary.commit_p99_ms, 2),
+        number(summary.cpu_ms_per_saga, 3),
     )
 }

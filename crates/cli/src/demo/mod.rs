@@ -27,7 +27,7 @@ use self::engine::Engine;
 use self::participant::ledger::{self, Line};
 use crate::client::{Api, Payload, encode};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, Progress, print, say};
+use crate::output::{Output, Progress, print, print_line, say};
 use crate::stores::StoreUrl;
 
 /// The time-out of every operation in the demo's definitions.
@@ -80,8 +80,8 @@ pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failur
     let mut played = result?;
     played.seconds = began.elapsed().as_secs_f64();
     if options.json || output.is_for_programs() {
-        print(&format!("{}\n", report::json(&played)))?;
         played.verdict.findings.iter().for_each(|finding| say(finding));
+        print_line(&report::Line::from(&played))?;
     } else {
         print(&report::words(&played, options.keep.as_deref()))?;
     }

@@ -2,26 +2,42 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Played;
 use crate::table::Table;
 
-/// The result for programs, in the words of the documentation.
-pub(super) fn json(played: &Played) -> Value {
-    let verdict = &played.verdict;
-    json!({
-        "orders": played.orders,
-        "completed": verdict.completed,
-        "compensated": verdict.compensated,
-        "dead": verdict.dead,
-        "unknown": verdict.unknown,
-        "lost": verdict.lost,
-        "doubled": verdict.doubled,
-        "left_over": verdict.left_over,
-        "restarts": played.restarts,
-        "seconds": (played.seconds * 10.0).round() / 10.0,
-    })
+/// The result for programs, in the words and the order of the documentation.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    orders: u32,
+    completed: usize,
+    compensated: usize,
+    dead: usize,
+    unknown: usize,
+    lost: usize,
+    doubled: usize,
+    left_over: usize,
+    restarts: u32,
+    seconds: f64,
+}
+
+impl From<&Played> for Line {
+    fn from(played: &Played) -> Self {
+        let verdict = &played.verdict;
+        Self {
+            orders: played.orders,
+            completed: verdict.completed,
+            compensated: verdict.compensated,
+            dead: verdict.dead,
+            unknown: verdict.unknown,
+            lost: verdict.lost,
+            doubled: verdict.doubled,
+            left_over: verdict.left_over,
+            restarts: played.restarts,
+            seconds: (played.seconds * 10.0).round() / 10.0,
+        }
+    }
 }
 
 /// The result for people.

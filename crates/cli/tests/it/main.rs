@@ -1,0 +1,16 @@
+//! The binary from its outside: command lines, files, HTTP, signals.
+//!
+//! The binary is the one that cargo built for these tests, or the one that `AMENDS_BIN` names.
+
+mod bench;
+mod blackbox;
+mod check;
+mod demo;
+mod examples;
+mod http;
+mod outcomes;
+mod participants;
+mod people;
+mod program;
+mod reading;
+mod serve;

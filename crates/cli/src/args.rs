@@ -121,6 +121,11 @@ pub(crate) struct Doctor {
     pub(crate) store: Option<String>,
 }
 
+/// Reads a saga's id, as the server does.
+pub(crate) fn saga_id(text: &str) -> Result<String, String> {
+    amends_core::SagaId::new(text).map(Into::into).map_err(|e| e.to_string())
+}
+
 /// Reads a length of time such as `500ms`, `5s`, `2m`, `1h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let hint = || format!("`{text}` is not a length of time; write it as 500ms, 5s, 2m or 1h");

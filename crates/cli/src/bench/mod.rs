@@ -7,6 +7,7 @@ pub(crate) mod baseline;
 mod load;
 mod measure;
 mod participants;
+mod report;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,17 +18,15 @@ use std::time::Duration;
 use amends_server::ConnectionLimits;
 use clap::{Args, ValueEnum};
 use http::Method;
-use serde::Serialize;
 
 use self::load::{Round, Target};
-use self::measure::{Commits, cpu_ms, median};
+use self::measure::{Commits, cpu_ms};
 use self::participants::NAMES;
 use crate::client::{Api, Payload};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress, print, print_line};
 use crate::server_process::ServerProcess;
 use crate::stores::StoreUrl;
-use crate::table::Table;
 
 const DEFINITION: &str = include_str!("order3.toml");
 /// The length of a round to aim at: long enough for a steady state, short enough for several of them.
@@ -85,11 +84,11 @@ pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failur
     let store = StoreUrl::parse(&url)?.kind();
     let quiet = options.json || output.is_for_programs();
     let rounds = measure_all(&options, folder.path(), &url, &Progress::new(!quiet)).await?;
-    let summary = summary(&options, store, &rounds);
+    let summary = report::Summary::new("order3", store, options.concurrency, &rounds);
     if quiet {
         print_line(&summary)?;
     } else {
-        print(&words(&summary))?;
+        print(&report::words(&summary))?;
     }
     Ok(Exit::Done)
 }
@@ -188,103 +187,4 @@ struct Observed {
 async fn observe(server: &ServerProcess, api: &Api) -> Observed {
     let metrics = api.text("/metrics").await.unwrap_or_default();
     Observed { cpu_ms: server.pid().and_then(cpu_ms), commits: Commits::read(&metrics) }
-}
-
-/// The result, in the words and the order of the documentation. Of what was measured in rounds it has the median.
-#[derive(Debug, Serialize)]
-struct Summary {
-    workload: &'static str,
-    store: &'static str,
-    concurrency: u32,
-    sagas_per_second: Option<f64>,
-    baseline_per_second: Option<f64>,
-    ratio: Option<f64>,
-    p50_ms: Option<f64>,
-    p99_ms: Option<f64>,
-    commit_p99_ms: Option<f64>,
-    cpu_ms_per_saga: Option<f64>,
-    rounds: Vec<RoundSummary>,
-}
-
-#[derive(Debug, Serialize)]
-struct RoundSummary {
-    sagas_per_second: f64,
-    baseline_per_second: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-    baseline_p50_ms: f64,
-    baseline_p99_ms: f64,
-    commit_p99_ms: Option<f64>,
-    cpu_ms_per_saga: Option<f64>,
-}
-
-impl From<&Pair> for RoundSummary {
-    fn from(pair: &Pair) -> Self {
-        Self {
-            sagas_per_second: tidy(pair.amends.per_second()),
-            baseline_per_second: tidy(pair.baseline.per_second()),
-            p50_ms: tidy(pair.amends.quantile(0.50)),
-            p99_ms: tidy(pair.amends.quantile(0.99)),
-            baseline_p50_ms: tidy(pair.baseline.quantile(0.50)),
-            baseline_p99_ms: tidy(pair.baseline.quantile(0.99)),
-            commit_p99_ms: pair.commit_p99_ms.map(tidy),
-            cpu_ms_per_saga: pair.cpu_ms.map(|ms| tidy(ms / pair.amends.latencies_ms.len().max(1) as f64)),
-        }
-    }
-}
-
-fn summary(options: &Options, store: &'static str, pairs: &[Pair]) -> Summary {
-    let rounds: Vec<RoundSummary> = pairs.iter().map(RoundSummary::from).collect();
-    let middle = |of: fn(&RoundSummary) -> Option<f64>| median(rounds.iter().filter_map(of)).map(tidy);
-    let sagas_per_second = middle(|round| Some(round.sagas_per_second));
-    let baseline_per_second = middle(|round| Some(round.baseline_per_second));
-    Summary {
-        workload: "order3",
-        store,
-        concurrency: options.concurrency,
-        sagas_per_second,
-        baseline_per_second,
-        ratio: sagas_per_second.zip(baseline_per_second).map(|(amends, plain)| tidy(amends / plain)),
-        p50_ms: middle(|round| Some(round.p50_ms)),
-        p99_ms: middle(|round| Some(round.p99_ms)),
-        commit_p99_ms: middle(|round| round.commit_p99_ms),
-        cpu_ms_per_saga: middle(|round| round.cpu_ms_per_saga),
-        rounds,
-    }
-}
-
-/// Three digits after the point are more than any measurement here is good for.
-fn tidy(value: f64) -> f64 {
-    (value * 1_000.0).round() / 1_000.0
-}
-
-fn words(summary: &Summary) -> String {
-    let mut table = Table::new(&["ROUND", "SAGAS/S", "PLAIN/S", "RATIO", "P50 MS", "P99 MS"]);
-    for (n, round) in summary.rounds.iter().enumerate() {
-        table.row([
-            (n + 1).to_string(),
-            format!("{:.0}", round.sagas_per_second),
-            format!("{:.0}", round.baseline_per_second),
-            format!("{:.2}", round.sagas_per_second / round.baseline_per_second),
-            format!("{:.2}", round.p50_ms),
-            format!("{:.2}", round.p99_ms),
-        ]);
-    }
-    let number = |number: Option<f64>, digits: usize| {
-        number.map_or("?".to_owned(), |number| format!("{number:.digits$}"))
-    };
-    format!(
-        "{table}\nmedians on {} at concurrency {}:\n\
-         {} durable sagas a second, {} of a plain service that keeps nothing ({} orders a second)\n\
-         latency {} ms (p99 {} ms), commit p99 {} ms, {} ms of CPU a saga\n",
-        summary.store,
-        summary.concurrency,
-        number(summary.sagas_per_second, 0),
-        number(summary.ratio, 2),
-        number(summary.baseline_per_second, 0),
-        number(summary.p50_ms, 2),
-        number(summary.p99_ms, 2),
-        number(summary.commit_p99_ms, 2),
-        number(summary.cpu_ms_per_saga, 3),
-    )
 }

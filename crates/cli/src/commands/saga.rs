@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::args::duration;
+use crate::args::{duration, saga_id};
 use crate::client::{Api, Payload, encode, query};
 use crate::commands::{saga_act, saga_view, saga_watch};
 use crate::exit::{Exit, Failure};
@@ -26,6 +26,7 @@ pub(crate) enum Command {
     /// Show a saga and its steps
     Show {
         /// Its id
+        #[arg(value_parser = saga_id)]
         id: String,
     },
     /// Print what happens to a saga until it ends or needs a person
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     /// Print everything that happened to a saga
     Journal {
         /// Its id
+        #[arg(value_parser = saga_id)]
         id: String,
     },
     /// Undo it, if it has not passed its point of no return
@@ -52,6 +54,7 @@ pub(crate) struct Start {
     /// The definition
     name: String,
     /// The business id: names one operation, for ever
+    #[arg(value_parser = saga_id)]
     id: String,
     #[command(flatten)]
     input: Input,

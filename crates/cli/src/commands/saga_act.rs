@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::args::saga_id;
 use crate::client::{Api, Payload};
 use crate::commands::{saga, saga_view};
 use crate::exit::{Exit, Failure};
@@ -16,6 +17,7 @@ use crate::output::{Output, say};
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// Its id
+    #[arg(value_parser = saga_id)]
     id: String,
     /// Why; kept in its journal
     #[arg(long, value_name = "TEXT")]
@@ -25,6 +27,7 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Its id
+    #[arg(value_parser = saga_id)]
     id: String,
     /// Why; kept in its journal
     #[arg(long, value_name = "TEXT")]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::duration;
+use crate::args::{duration, saga_id};
 use crate::client::{Api, encode, query};
 use crate::commands::{saga, saga_view};
 use crate::exit::{Exit, Failure};
@@ -17,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(400);
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Its id
+    #[arg(value_parser = saga_id)]
     id: String,
     /// Give up after this time (exit code 5); default: never
     #[arg(long, value_name = "TIME", value_parser = duration)]

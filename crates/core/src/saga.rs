@@ -138,6 +138,8 @@ pub struct OpState {
     pub verifying: bool,
     /// How often verification was tried.
     pub verified: u32,
+    /// Attempts were proved void: a refusal that names no attempt may speak of one of those.
+    pub voided: bool,
     /// A person lifted rules 2 and 11 for the next send.
     pub forced: bool,
     /// Since when it has been parked without a break, and how often.
@@ -271,6 +273,7 @@ impl OpState {
             verify_since: None,
             verifying: false,
             verified: 0,
+            voided: false,
             forced: false,
             parked: None,
             phase: Phase::Idle,
@@ -311,6 +314,19 @@ impl OpState {
             | Phase::Dead { .. } => false,
         };
         resend && self.verify_since.is_some()
+    }
+
+    /// The earliest moment at which a query whose answer has come by `now` can have been asked; `None` if none was due.
+    #[must_use]
+    pub fn asked_at(&self, now: Time) -> Option<Time> {
+        match &self.phase {
+            Phase::Ask { due, .. } | Phase::InProgress { due, .. } | Phase::Verify { due } => {
+                Some(*due).filter(|due| *due <= now)
+            }
+            Phase::Idle | Phase::Calling | Phase::Send { .. } | Phase::Parked { .. } | Phase::Dead { .. } => {
+                None
+            }
+        }
     }
 
     /// Its fact and serial, if it is done.

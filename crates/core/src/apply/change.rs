@@ -230,6 +230,7 @@ fn asked(state: &mut OpState, outcome: &QueryOutcome, void: bool) {
         QueryOutcome::NeverSeen { .. } => {
             if void {
                 state.open = 0;
+                state.voided = true;
                 state.resends = 0;
                 state.verify_since = None;
                 state.verified = 0;
@@ -258,6 +259,7 @@ fn retry(state: &mut OpState, force: bool, new_key: bool) {
     }
     if new_key {
         state.generation += 1;
+        state.voided = false;
         state.open = 0;
         state.first_send_at = None;
         state.serial = None;

@@ -65,14 +65,18 @@ impl Deciding {
         }
     }
 
-    /// Rule 6: an express "never seen" proves that nothing happened, if the participant's `seals_after` is over since the last
-    /// send, on this node's clock, within the key's life.
+    /// Rule 6: an express "never seen" proves that nothing happened, if it was asked when the participant's `seals_after` was over
+    /// since the last send, on this node's clock, within the key's life. When the answer came does not matter: what was true when
+    /// it was given may have changed on the way.
     fn proves_never(&self, op: OpRef) -> bool {
         let operation = self.operation(op);
         let state = self.saga.op(op);
         !state.is_calling()
             && !state.key_expired(operation, self.now.at)
-            && operation.seals_after_ms.is_some_and(|ms| self.now.at.since_ms(state.quiet_since) >= ms)
+            && match (operation.seals_after_ms, state.asked_at(self.now.at)) {
+                (Some(ms), Some(asked_at)) => asked_at >= state.quiet_since.plus_ms(ms),
+                (None, _) | (_, None) => false,
+            }
     }
 
     fn after_never_seen(&self, op: OpRef, void: bool) -> Next {

@@ -86,7 +86,8 @@ impl Deciding {
                 }
             }
             Evidence::Rejected { reason, explicit } => {
-                if !self.rejection_settles(op, *explicit) {
+                // It names no attempt: after a void it may speak of one that was proved not to have happened.
+                if self.saga.op(op).voided || !self.rejection_settles(op, *explicit) {
                     return self.hint(op, &format!("rejected: {reason}"), None);
                 }
                 Settled::Rejected { reason: reason.clone() }

@@ -161,8 +161,9 @@ impl Deciding {
         let pause = pauses.get(done).or(pauses.last()).copied().unwrap_or(60_000).max(1);
         let regular = now.plus_ms(pause);
         // When the participant's `seals_after` is over, "never seen" becomes proof: ask right then.
-        let proof = operation.seals_after_ms.map(|ms| state.quiet_since.plus_ms(ms)).filter(|at| *at > now);
-        let due = proof.map_or(regular, |at| at.min(regular)).min(end);
+        let proof = operation.seals_after_ms.map(|ms| state.quiet_since.plus_ms(ms));
+        let not_yet = proof.filter(|at| state.asked_at(now).is_none_or(|asked_at| asked_at < *at));
+        let due = not_yet.map_or(regular, |at| at.max(now).min(regular)).min(end);
         Phase::Verify { due }
     }
 

@@ -122,7 +122,8 @@ impl Driver {
                 entries: decision.entries.iter().map(StoredEntry::encode).collect(),
                 row: row.clone(),
                 release_claims: ended,
-                take_claims: if take_claims { after.claims.to_vec() } else { Vec::new() },
+                // One that ends at once would leave behind what nobody releases any more.
+                take_claims: if take_claims && !ended { after.claims.to_vec() } else { Vec::new() },
                 mail: mail.clone().into_iter().collect(),
                 nonce,
             };

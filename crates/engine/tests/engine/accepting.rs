@@ -8,7 +8,11 @@ use crate::support::*;
 
 /// Puts a saga into the store as a caller's SQL transaction does.
 async fn put(world: &World, engine: &amends_engine::Engine, id: &str, input: Value) {
-    let definition = engine.definition("seat", None).await.expect("registered").definition;
+    put_of(world, engine, "seat", id, input).await;
+}
+
+async fn put_of(world: &World, engine: &amends_engine::Engine, name: &str, id: &str, input: Value) {
+    let definition = engine.definition(name, None).await.expect("registered").definition;
     let now = Now { at: world.now(), jitter: amends_core::Jitter::NONE };
     let seat = input["seat"].as_str().unwrap_or("?").to_owned();
     let submission =
@@ -53,6 +57,29 @@ async fn it_takes_its_claims_and_runs() {
     put(&world, &engine, "s", json!({ "seat": "1A" })).await;
     until("it is accepted", async || world.kinds("s").await.contains(&"accepted")).await;
     assert_eq!(status_of(&rest(&engine, "s").await), Status::Completed);
+}
+
+/// Accepted and ended in one commit: there are only decision points.
+const NOTHING: &str = r#"
+saga = "nothing"
+version = 1
+claims = ["seat:${input.seat}"]
+
+[[step]]
+name = "decide"
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn one_that_ends_as_it_is_accepted_leaves_no_claim_behind() {
+    let world = World::new();
+    let engine = world.engine_for(NOTHING).await;
+    register(&engine, SEAT).await;
+    put_of(&world, &engine, "nothing", "s", json!({ "seat": "1A" })).await;
+    assert_eq!(status_of(&rest(&engine, "s").await), Status::Completed);
+    assert_eq!(
+        status_of(&run(&engine, start("seat", "next", json!({ "seat": "1A" }))).await),
+        Status::Completed
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,7 @@ mod toml_error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::args::{Amends, Command, Common};
 use crate::client::Api;
@@ -29,6 +30,7 @@ use crate::output::{Output, say};
 
 fn main() -> ExitCode {
     let Amends { common, command } = Amends::parse();
+    allow_open_files();
     let result = match runtime(&command) {
         Ok(runtime) => {
             let result = runtime.block_on(run(common, command));
@@ -45,6 +47,14 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// Asks for as many open files as the system allows this user: each connection is one, and many systems begin low. If it
+/// is refused, the limits that were there hold.
+fn allow_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// A server uses every core; what waits for one server, or is one of many small processes, needs a single thread.
@@ -70,18 +80,26 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
     })
 }
 
+/// Ends early when told to, in order: processes that were started and folders that were made go with it.
+async fn unless_interrupted(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::failed("it was interrupted", "run it again; nothing was left behind")),
+    }
+}
+
 async fn run(common: Common, command: Command) -> Result<Exit, Failure> {
     let output = Output::new(common.output);
     let api = || Api::new(&common.server);
     match command {
         Command::Serve(serve) => commands::serve::run(serve).await,
-        Command::Demo(options) => demo::run(options, output).await,
+        Command::Demo(options) => unless_interrupted(demo::run(options, output)).await,
         Command::Check(check) => commands::check::run(&check, output),
         Command::Definition(command) => commands::definition::run(command, &api()?, output).await,
         Command::Saga(command) => commands::saga::run(command, &api()?, output).await,
         Command::DeadLetter(command) => commands::dead_letter::run(command, &api()?, output).await,
         Command::Doctor(doctor) => commands::doctor::run(&doctor, &common.server, output).await,
-        Command::Bench(options) => bench::run(options, output).await,
+        Command::Bench(options) => unless_interrupted(bench::run(options, output)).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Amends::command(), "amends", &mut script);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use super::crew::{Crew, Report};
 use super::engine::Engine;
 use super::plan::Order;
 use crate::client::{Api, Payload};
@@ -38,19 +39,21 @@ pub(super) struct Drive {
     /// Submissions that were sent again, because the first answer was lost or the server was away.
     pub(super) repeated: AtomicU32,
     pub(super) cancels: AtomicU32,
+    kills: AtomicU32,
 }
 
 impl Drive {
     pub(super) fn new(api: Api) -> Self {
-        Self { api, accepted: 0.into(), repeated: 0.into(), cancels: 0.into() }
+        Self { api, accepted: 0.into(), repeated: 0.into(), cancels: 0.into(), kills: 0.into() }
     }
 
-    /// Submits every order; comes back when all are accepted and every cancel was said.
+    /// Submits every order; comes back when all are accepted and every cancel was said. `kill`: the engine is killed meanwhile.
     pub(super) async fn run(
         self: Arc<Self>,
         orders: Vec<Order>,
         engine: Arc<Mutex<Engine>>,
         kill: bool,
+        crew: &Crew,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let count = u32::try_from(orders.len()).unwrap_or(u32::MAX);
@@ -76,13 +79,24 @@ impl Drive {
                 }
                 Ok(())
             });
-            progress.show(&format!("{} of {count} orders accepted", self.accepted.load(Ordering::Relaxed)));
+            progress.show(&self.so_far(count, &crew.report()));
+            while let Some(ended) = clients.try_join_next() {
+                check(ended)?;
+            }
         }
         while let Some(ended) = clients.join_next().await {
-            ended
-                .map_err(|e| Failure::failed(format!("a client of the demo broke: {e}"), "run it again"))??;
+            check(ended)?;
         }
         Ok(())
+    }
+
+    fn so_far(&self, count: u32, report: &Report) -> String {
+        let (accepted, kills) = (self.accepted.load(Ordering::Relaxed), self.kills.load(Ordering::Relaxed));
+        let faults: u32 = report.faults.values().sum();
+        let crashes = report.crashes;
+        format!(
+            "{accepted} of {count} orders accepted, {faults} faults, participants killed {crashes}x, engine killed {kills}x"
+        )
     }
 
     async fn submit(&self, order: &Order) -> Result<(), Failure> {
@@ -122,6 +136,10 @@ impl Drive {
     }
 }
 
+fn check(ended: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
+    ended.map_err(|e| Failure::failed(format!("a client of the demo broke: {e}"), "run it again"))?
+}
+
 /// Kills the engine at its moments.
 async fn kills(drive: Arc<Drive>, engine: Arc<Mutex<Engine>>, count: u32) -> Result<(), Failure> {
     for share in KILLS {
@@ -129,6 +147,7 @@ async fn kills(drive: Arc<Drive>, engine: Arc<Mutex<Engine>>, count: u32) -> Res
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         engine.lock().await.kill_and_restart().await?;
+        drive.kills.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ async fn act(options: &Options, folder: &Path, output: Output) -> Result<Played,
     let ids: Vec<String> = planned.iter().map(|order| order.id.clone()).collect();
     let engine = Arc::new(Mutex::new(engine));
     let drive = Arc::new(Drive::new(api.clone()));
-    drive.clone().run(planned, engine.clone(), has_faults, &progress).await?;
+    drive.clone().run(planned, engine.clone(), has_faults, &crew, &progress).await?;
     if has_faults {
         tokio::time::sleep(AFTERMATH).await;
         crew.calm().await?;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::books::has_ended;
 use crate::client::Api;
 use crate::commands::saga;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output::Progress;
 
 /// How long sagas may take to end once faults have stopped.
@@ -40,6 +40,7 @@ pub(super) async fn settle(api: &Api, ids: &[String], progress: &Progress) -> Re
     }
 }
 
+/// Reads these sagas. One that cannot be read now (the server is busy) is left out: it is read again.
 async fn read(api: &Api, ids: &[String], which: Vec<usize>) -> Result<Vec<(usize, Value)>, Failure> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut reads = JoinSet::new();
@@ -47,14 +48,16 @@ async fn read(api: &Api, ids: &[String], which: Vec<usize>) -> Result<Vec<(usize
         let (api, id, places) = (api.clone(), ids[at].clone(), places.clone());
         reads.spawn(async move {
             let _place = places.acquire_owned().await.expect("invariant: the semaphore is never closed");
-            Ok::<_, Failure>((at, saga::fetch(&api, &id).await?))
+            (at, saga::fetch(&api, &id).await)
         });
     }
     let mut found = Vec::new();
     while let Some(read) = reads.join_next().await {
-        found.push(
-            read.map_err(|e| Failure::failed(format!("a reader of the demo broke: {e}"), "run it again"))??,
-        );
+        match read.map_err(|e| Failure::failed(format!("a reader of the demo broke: {e}"), "run it again"))? {
+            (at, Ok(saga)) => found.push((at, saga)),
+            (_, Err(failure)) if matches!(failure.exit, Exit::Failed | Exit::TimeOver) => {}
+            (_, Err(failure)) => return Err(failure),
+        }
     }
     Ok(found)
 }

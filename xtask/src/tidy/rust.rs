@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::Finding;
-use super::tokens::{group, is_group, is_ident, is_punct, levels, line, without_tests};
+use super::tokens::{group, is_group, is_ident, is_punct, levels, line, test_modules, without_tests};
 use super::tree::{File, Tree};
 
 /// Test code that lies in `src`, where a panic is the way to fail: the suite that every store must pass, and the
@@ -108,12 +108,26 @@ fn is_outside(token: &TokenTree) -> bool {
 
 /// Files under `src` of the crates, without their tests.
 pub(super) fn product_code(tree: &Tree) -> impl Iterator<Item = (&File, TokenStream)> {
-    let is_product = |file: &File| {
+    let test_modules: Vec<String> =
+        tree.rust().flat_map(|(file, tokens)| test_module_paths(file, tokens)).collect();
+    let is_product = move |file: &File| {
         let in_source = file.path.starts_with("crates/") && file.path.contains("/src/");
-        let is_test = file.path.contains("/tests/") || file.name() == "tests.rs";
-        in_source && !is_test && !TEST_CODE.iter().any(|path| file.path.starts_with(path))
+        let is_in = |module: &String| {
+            file.path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        let is_test =
+            test_modules.iter().any(is_in) || TEST_CODE.iter().any(|path| file.path.starts_with(path));
+        in_source && !is_test
     };
     tree.rust().filter(move |(file, _)| is_product(file)).map(|(file, tokens)| (file, without_tests(tokens)))
+}
+
+/// Where the test modules lie that a file declares, without the `.rs`.
+fn test_module_paths(file: &File, tokens: &TokenStream) -> Vec<String> {
+    let own = file.path.trim_end_matches(".rs");
+    let is_root = ["lib.rs", "main.rs", "mod.rs"].contains(&file.name());
+    let folder = if is_root { own.rsplit_once('/').map_or("", |(folder, _)| folder) } else { own };
+    test_modules(tokens).iter().map(|name| format!("{folder}/{name}")).collect()
 }
 
 /// A finding wherever `matches` says so of a position in a level of any Rust file.
@@ -177,14 +191,23 @@ mod tests {
         let text =
             "fn a() { b().unwrap(); c().unwrap_or(1); }\n#[cfg(test)]\nmod tests { fn d() { e().unwrap() } }";
         assert_eq!(lines(no_unwrap, "crates/core/src/a.rs", text), [1]);
-        for path in [
-            "crates/core/tests/a.rs",
-            "crates/core/src/a/tests.rs",
-            "crates/store/src/conformance/a.rs",
-            "xtask/src/a.rs",
-        ] {
+        for path in ["crates/core/tests/a.rs", "crates/store/src/conformance/a.rs", "xtask/src/a.rs"] {
             assert!(lines(no_unwrap, path, text).is_empty(), "{path}");
         }
+    }
+
+    #[test]
+    fn file_that_is_declared_as_a_test_is_no_product_code() {
+        let text = "fn a() { b().unwrap(); }";
+        let found =
+            |declaring: (&str, &str), path: &str| no_unwrap(&Tree::of(&[declaring, (path, text)])).len();
+        let (root, inner) = ("crates/a/src/lib.rs", "crates/a/src/b.rs");
+        assert_eq!(found((root, "#[cfg(test)] mod tests;"), "crates/a/src/tests.rs"), 0);
+        assert_eq!(found((root, "#[cfg(test)] mod tests;"), "crates/a/src/tests/one.rs"), 0);
+        assert_eq!(found((inner, "#[cfg(test)] mod tests;"), "crates/a/src/b/tests.rs"), 0);
+        assert_eq!(found((inner, "#[cfg(test)] mod tests;"), "crates/a/src/tests.rs"), 1);
+        assert_eq!(found((root, "mod tests;"), "crates/a/src/tests.rs"), 1);
+        assert_eq!(found((root, "#[cfg(test)] mod tests;"), "crates/a/src/tests_of.rs"), 1);
     }
 
     #[test]

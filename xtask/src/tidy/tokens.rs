@@ -30,6 +30,23 @@ pub(super) fn without_tests(stream: &TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
+/// The names of the modules in files of their own that the stream declares for tests: `#[cfg(test)] mod name;`.
+pub(super) fn test_modules(stream: &TokenStream) -> Vec<String> {
+    let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
+    let module = |window: &[TokenTree]| match window {
+        [hash, TokenTree::Group(attribute), word, TokenTree::Ident(name), end]
+            if is_punct(hash, '#')
+                && is_test_attribute(attribute)
+                && is_ident(word, "mod")
+                && is_punct(end, ';') =>
+        {
+            Some(name.to_string())
+        }
+        _ => None,
+    };
+    tokens.windows(5).filter_map(module).collect()
+}
+
 /// Whether the attribute marks a test (`test`, `tokio::test`, `cfg(test)`).
 fn is_test_attribute(attribute: &Group) -> bool {
     let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
@@ -89,6 +106,13 @@ mod tests {
         let expected =
             stream("fn a() {} #[cfg(unix)] fn f() {} mod g { fn i() {} } #[cfg(not(test))] fn j() {}");
         assert_eq!(without_tests(&stream(text)).to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn modules_declared_for_tests_are_known_by_name() {
+        let text =
+            "mod a; #[cfg(test)] mod b; #[cfg(unix)] mod c; #[cfg(test)] mod d { } #[cfg(test)] use e;";
+        assert_eq!(test_modules(&stream(text)), ["b"]);
     }
 
     #[test]

@@ -90,6 +90,10 @@ pub enum EntryKind {
     TakenOver {
         /// The new owner's epoch.
         epoch: u64,
+        /// The former owner stopped while it had it; otherwise it had been let go in order, and was nobody's.
+        lapsed: bool,
+        /// Something of it was in flight or due then: it may be what stopped the former owner.
+        busy: bool,
         /// What each operation that was in flight does next.
         next: Vec<(OpRef, Phase)>,
     },

@@ -35,6 +35,8 @@ pub enum Input {
     TakeOver {
         /// The node's epoch.
         epoch: u64,
+        /// The former owner stopped while it had it; otherwise it was nobody's.
+        lapsed: bool,
     },
     /// A call that performs an operation was answered. Exactly one of these or of [`Input::Held`] follows each
     /// [`crate::Effect::Perform`] while the node lives.

@@ -51,8 +51,10 @@ pub struct Saga {
     pub stuck: Option<String>,
     /// Epoch of the node that wrote `submitted`, or that took it over last.
     pub epoch: u64,
-    /// `taken_over` entries since the last entry of another kind.
+    /// Take-overs from nodes that stopped while they had it with something in flight or due, since the last entry of another kind.
     pub take_overs_in_a_row: u32,
+    /// How many of its last entries changed nothing that a person sees: take-overs with nothing in flight.
+    pub moved_nothing: u64,
     /// Evidence that disagreed with what was known: (operation, what it said), each recorded once.
     pub contradictions: Vec<(OpRef, String)>,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::node::Node;
 use crate::persist::Backoff;
+use crate::saga::Opening;
 use crate::scheduler::{open_all, wait_for_room};
 
 /// Takes over, as long as the engine lives: at its start, when it has joined anew, and now and then.
@@ -43,7 +44,7 @@ async fn take_over_all(node: &Arc<Node>) -> Result<(), amends_store::Error> {
             sagas = taken.len(),
             "sagas of a lapsed node, or of this one's former life, are taken over"
         );
-        open_all(node, &lease, taken).await;
+        open_all(node, &lease, taken, Opening::TakenOver).await;
         all_read(node).await;
     }
 }

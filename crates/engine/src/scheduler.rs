@@ -71,7 +71,7 @@ async fn claim_all(node: &Arc<Node>) -> Result<Option<Time>, amends_store::Error
             // Another node was faster, or the store's clock is behind: look again in a while.
             return Ok(None);
         }
-        open_all(node, &lease, due).await;
+        open_all(node, &lease, due, Opening::Claimed).await;
     }
 }
 
@@ -106,11 +106,16 @@ pub(crate) async fn wait_for_room(node: &Arc<Node>, batch_max: usize) -> Option<
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens sagas that the store made this node's.
-pub(crate) async fn open_all(node: &Arc<Node>, lease: &Arc<Lease>, due: Vec<Due>) {
+pub(crate) async fn open_all(
+    node: &Arc<Node>,
+    lease: &Arc<Lease>,
+    due: Vec<Due>,
+    opening: fn(Option<OwnedSemaphorePermit>) -> Opening,
+) {
     for Due { id, rowid: _ } in due {
         let place = place(node).await;
         // If it is still here it is on its way out, and comes back by itself.
-        let _ = open(node, &id, lease.clone(), Opening::Claimed(place));
+        let _ = open(node, &id, lease.clone(), opening(place));
     }
 }
 

@@ -65,7 +65,8 @@ impl Node {
         }
         self.store.health().map_err(Refused::Store)?;
         if !self.lease().holds() {
-            let message = "the node's lease has lapsed, and it takes nothing before the store has let it join again";
+            let message =
+                "the node's lease has lapsed, and it takes nothing before the store has let it join again";
             return Err(Refused::Store(Error::new(Kind::Unavailable, message)));
         }
         if self.sagas.len() >= self.config.limits.sagas_max {
@@ -89,7 +90,7 @@ impl Node {
             let (cell, begin) = match saga::open(self, id, self.lease(), opening) {
                 Ok(()) => return self.started(id, answered.await).await,
                 Err((cell, Opening::Begin(begin))) => (cell, begin),
-                Err((_, Opening::Claimed(_) | Opening::Recover)) => {
+                Err((_, Opening::Claimed(_) | Opening::TakenOver(_) | Opening::Recover)) => {
                     unreachable!("invariant: what was not used comes back")
                 }
             };

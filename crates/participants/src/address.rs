@@ -84,9 +84,9 @@ impl Address {
 /// `.` and `..` name another resource than the definition meant once a server resolves them; and a substituted value, such as
 /// an id of two dots, must not be able to do that.
 fn refuse_dot_segments(path: &str) -> Result<(), String> {
-    let dots =
-        |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
-    match path.split('/').find(|segment| dots(segment)) {
+    const STEPS: [&str; 6] = [".", "..", "%2e", ".%2e", "%2e.", "%2e%2e"];
+    let is_step = |segment: &&str| STEPS.iter().any(|step| segment.eq_ignore_ascii_case(step));
+    match path.split('/').find(is_step) {
         Some(segment) => Err(format!(
             "the path {path:?} has the segment {segment:?}, which servers take as a step upwards"
         )),

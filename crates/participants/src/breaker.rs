@@ -158,14 +158,6 @@ impl SharedBreaker {
         (&*self.lock()).into()
     }
 
-    /// How long a call would have to wait now; it does not become a probe by asking this.
-    pub(crate) fn wait_ms(&self) -> Option<u64> {
-        match self.lock().clone().ask(self.now()) {
-            Leave::Go | Leave::Probe => None,
-            Leave::Wait(ms) => Some(ms),
-        }
-    }
-
     pub(crate) fn ask(&self) -> Leave {
         self.lock().ask(self.now())
     }

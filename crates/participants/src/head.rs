@@ -1,5 +1,7 @@
 //! What a request looks like on the wire: its target, its headers, its signature.
 
+use std::borrow::Cow;
+
 use amends_core::Time;
 use amends_core::definition::Method as CoreMethod;
 use amends_core::request::Payload;
@@ -158,7 +160,7 @@ fn rendered(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String
 }
 
 fn encoded(text: &str, set: &'static AsciiSet) -> HeaderValue {
-    ascii(&utf8_percent_encode(text, set).to_string())
+    ascii(&Cow::from(utf8_percent_encode(text, set)))
 }
 
 fn ascii(text: &str) -> HeaderValue {

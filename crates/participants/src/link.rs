@@ -66,9 +66,9 @@ impl Link {
         Ok(Self { sender, connection: Some(connection), keyhole })
     }
 
-    /// Whether it can serve a call now, as far as can be seen from this side.
+    /// Whether it can serve another call, as far as can be seen from this side. To be asked once a call's answer is complete.
     pub(crate) async fn is_usable(&mut self) -> bool {
-        // Polling it reads what is there: the end of the stream if the participant closed it.
+        // Polling it reads what else is there, such as the end of the stream, and only then is it ready for the next request.
         std::future::poll_fn(|cx| {
             self.drive(cx);
             Poll::Ready(())
@@ -153,7 +153,8 @@ impl Link {
     }
 }
 
-/// Lets the connection read and write what it can. Once it has ended it is dropped, which makes whatever waits for it end too.
+/// Lets the connection read and write what it can. Once it has ended it is dropped, which makes whatever waits for it end too:
+/// a request that it had not begun to write comes back unsent.
 fn drive(connection: &mut Option<Connection<Gate<Stream>, Full<Bytes>>>, cx: &mut Context<'_>) {
     if let Some(open) = connection
         && Pin::new(open).poll(cx).is_ready()

@@ -30,14 +30,11 @@ impl Pool {
         Arc::new(Self { keep_alive, max, idle: Mutex::default() })
     }
 
-    /// A connection that was open a moment ago; whether it still is shows only in its use.
-    pub(crate) async fn take(&self) -> Option<Link> {
-        loop {
-            let (since, mut link) = self.lock().links.pop_back()?;
-            if since.elapsed() < self.keep_alive && link.is_usable().await {
-                return Some(link);
-            }
-        }
+    /// A connection that was open when its last call ended; whether it still is shows in its use.
+    pub(crate) fn take(&self) -> Option<Link> {
+        let (since, link) = self.lock().links.pop_back()?;
+        // Below it lie only older ones; they are swept soon.
+        (since.elapsed() < self.keep_alive).then_some(link)
     }
 
     /// Keeps a connection after its call, if it is good for another one.

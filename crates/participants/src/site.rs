@@ -115,17 +115,14 @@ impl Site {
     /// Leave to call it.
     ///
     /// # Errors
-    /// [`Called::Held`]: by the breaker at once, by the limit after a second.
+    /// [`Called::Held`]: by the limit after a second, by an open breaker at once, since then hardly a place is taken.
     pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Permit, Called> {
         let held = |reason, retry_in_ms| Called::Held { reason, retry_in_ms };
-        if let Some(ms) = self.breaker.wait_ms() {
-            return Err(held(HeldReason::BreakerOpen, ms));
-        }
         let Some(place) = self.limit.enter().await else {
             let again_ms = u64::try_from(limit::WAIT_MAX.as_millis()).unwrap_or(u64::MAX);
             return Err(held(HeldReason::LimitFull, again_ms));
         };
-        // It may have opened during the wait; and only who has a place may be its probe.
+        // In this order: the breaker may open during the wait, and only who has a place may be its probe.
         match self.breaker.ask() {
             Leave::Go => Ok(Permit { site: self.clone(), probe: false, ended: false, _place: place }),
             Leave::Probe => Ok(Permit { site: self.clone(), probe: true, ended: false, _place: place }),
@@ -135,8 +132,8 @@ impl Site {
 
     /// Sends a prepared request over an idle connection, or a new one.
     ///
-    /// An idle connection may turn out to be closed. If not one byte was written to it, the request is written to a new one:
-    /// that is no retry, since nothing was sent.
+    /// An idle connection may turn out to be closed. If not one byte was written to it, the request is written to another: that
+    /// is no retry, since nothing was sent.
     ///
     /// # Errors
     /// Why there is no complete answer. Whether anything was sent is in the pass.
@@ -150,7 +147,7 @@ impl Site {
         clock: &Clock,
     ) -> Result<Received, String> {
         let mut prepared = prepared;
-        if let Some(link) = self.pool.take().await {
+        while let Some(link) = self.pool.take() {
             match self.exchange(link, prepared.stamp(outgoing, additions, clock()), pass).await {
                 Err(_) if !pass.written() && !pass.lapsed() => prepared = prepare(outgoing, additions)?,
                 answered_or_lost => return answered_or_lost,
@@ -208,5 +205,16 @@ impl Drop for Permit {
         if !self.ended {
             self.site.breaker.ended(Ending::Silent, self.probe);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolved_header_is_not_shown() {
+        let value = header_value(&"canary".into()).expect("a header value");
+        assert_eq!(format!("{value:?}"), "Sensitive");
     }
 }

@@ -15,17 +15,25 @@ pub(crate) fn traceparent(
     epoch: u64,
     now: Time,
 ) -> String {
-    let (trace, flags) = match parent.and_then(parse) {
-        Some(parent) => (parent.trace.to_owned(), parent.flags.to_owned()),
-        None => (digest(&[b"trace", saga.as_str().as_bytes()], 16), "01".to_owned()),
+    let mut text = String::with_capacity(55);
+    text.push_str("00-");
+    let flags = match parent.and_then(parse) {
+        Some(parent) => {
+            text.push_str(parent.trace);
+            parent.flags
+        }
+        None => {
+            push_digest(&mut text, 16, &[b"trace", saga.as_str().as_bytes()]);
+            "01"
+        }
     };
-    let attempt = request.attempt.to_be_bytes();
-    let (epoch, at) = (epoch.to_be_bytes(), now.0.to_be_bytes());
-    let span = digest(
-        &[b"span", request.key.as_str().as_bytes(), &attempt, &[u8::from(request.is_query)], &epoch, &at],
-        8,
-    );
-    format!("00-{trace}-{span}-{flags}")
+    text.push('-');
+    let (attempt, epoch, at) = (request.attempt.to_be_bytes(), epoch.to_be_bytes(), now.0.to_be_bytes());
+    let key = request.key.as_str().as_bytes();
+    push_digest(&mut text, 8, &[b"span", key, &attempt, &[u8::from(request.is_query)], &epoch, &at]);
+    text.push('-');
+    text.push_str(flags);
+    text
 }
 
 struct Parent<'a> {
@@ -46,15 +54,18 @@ fn parse(text: &str) -> Option<Parent<'_>> {
     (well_formed && version_fits && !all_zero(trace) && !all_zero(span)).then_some(Parent { trace, flags })
 }
 
-/// The first `bytes` bytes of a hash as hexadecimal digits. That they are all zero, which the format forbids, is as likely as
-/// finding a collision.
-fn digest(parts: &[&[u8]], bytes: usize) -> String {
+/// Appends the first `bytes` bytes (at most 16) of a hash as hexadecimal digits. That they are all zero, which the format
+/// forbids, is as likely as finding a collision.
+fn push_digest(text: &mut String, bytes: usize, parts: &[&[u8]]) {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    hex::encode(&hash.finalize()[..bytes])
+    let mut digits = [0; 32];
+    let digits = &mut digits[..2 * bytes];
+    hex::encode_to_slice(&hash.finalize()[..bytes], digits).expect("two digits a byte");
+    text.extend(digits.iter().map(|digit| char::from(*digit)));
 }
 
 #[cfg(test)]

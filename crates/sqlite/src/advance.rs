@@ -8,7 +8,7 @@ use crate::rows::{int, number, one};
 use crate::submit::{append, holder, owner, take};
 use crate::writer::{Counted, Tx, counted};
 
-const LAST: &str =
+pub(crate) const LAST: &str =
     "SELECT id, max(seq, coalesce((SELECT max(seq) FROM entry WHERE entry.saga = saga.rowid), 0))
     FROM saga WHERE rowid = ?1";
 

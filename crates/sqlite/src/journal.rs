@@ -16,7 +16,7 @@ use crate::rows::{self, COLUMNS, all, int, limit, number, one, rowid, time};
 pub(crate) const ENTRIES: &str =
     "SELECT seq, at, keep, body FROM entry WHERE saga = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
-const NONCE: &str =
+pub(crate) const NONCE: &str =
     "SELECT nonce FROM entry WHERE saga = (SELECT rowid FROM saga WHERE id = ?1) AND seq = ?2";
 
 #[async_trait]

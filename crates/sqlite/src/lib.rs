@@ -1,6 +1,8 @@
 //! The embedded store of amends: one SQLite file, one writer thread, group commit.
 mod advance;
 mod batch;
+#[cfg(test)]
+mod cost;
 mod create;
 mod definitions;
 mod error;

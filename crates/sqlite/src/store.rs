@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use amends_store::{Error, Gauge, Health as HealthPort, Kind};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::health::Health;
@@ -180,6 +181,8 @@ fn reading(path: &Path) -> rusqlite::Result<Connection> {
 fn configure(conn: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Otherwise SQLite plans a statement again for each value of some of its parameters.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "trusted_schema", false)?;

@@ -16,7 +16,16 @@ pub(super) fn change(saga: &mut Saga, entry: &Entry) {
             let refused = saga.accepting.as_ref().map_or(0, |accepting| accepting.refused);
             saga.accepting = Some(Accepting { due: *due, refused: refused + 1 });
         }
-        EntryKind::TakenOver { epoch, next } => taken_over(saga, *epoch, next, at),
+        EntryKind::TakenOver { epoch, lapsed, busy, next } => {
+            saga.take_overs_in_a_row = match (lapsed, busy) {
+                (true, true) => saga.take_overs_in_a_row + 1,
+                // It only waited: nothing of it can have stopped the former owner.
+                (true, false) => saga.take_overs_in_a_row,
+                // Who let it go in order was not stopped by it.
+                (false, _) => 0,
+            };
+            taken_over(saga, *epoch, next, at);
+        }
         EntryKind::Sending { op, attempt, verifying, waited_ms, .. } => {
             sending(saga.op_mut(*op), *attempt, *verifying, *waited_ms, at);
         }
@@ -107,7 +116,7 @@ fn people_took_it_on(saga: &mut Saga, at: Time) {
 
 fn taken_over(saga: &mut Saga, epoch: u64, next: &[(OpRef, Phase)], at: Time) {
     saga.epoch = epoch;
-    saga.take_overs_in_a_row += 1;
+    saga.moved_nothing = if next.is_empty() { saga.moved_nothing + 1 } else { 0 };
     for op in saga.ops().collect::<Vec<_>>() {
         let state = saga.op_mut(op);
         if state.open > 0 {

@@ -101,6 +101,7 @@ pub(crate) fn begin(definition: Arc<Definition>, entry: &Entry) -> Result<Saga, 
         stuck: None,
         epoch: *epoch,
         take_overs_in_a_row: 0,
+        moved_nothing: 0,
         contradictions: Vec::new(),
     };
     derive(&mut saga, entry.at);
@@ -120,6 +121,7 @@ pub fn apply(saga: &mut Saga, entry: &Entry) -> Result<(), Unreadable> {
     saga.updated_at = entry.at;
     if !matches!(entry.kind, EntryKind::TakenOver { .. }) {
         saga.take_overs_in_a_row = 0;
+        saga.moved_nothing = 0;
     }
     change(saga, entry);
     derive(saga, entry.at);

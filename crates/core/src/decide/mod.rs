@@ -76,10 +76,10 @@ pub fn decide(saga: &Saga, input: &Input, now: Now) -> Result<Decision, Refusal>
     let mut dues = true;
     match input {
         Input::Tick => {}
-        Input::TakeOver { epoch } => {
+        Input::TakeOver { epoch, lapsed } => {
             // What is due waits for the next tick: it must not hide that nothing happened between two take-overs.
             dues = false;
-            deciding.take_over(*epoch);
+            deciding.take_over(*epoch, *lapsed);
         }
         Input::Answered { op, attempt, outcome, took_ms } => {
             deciding.answered(*op, *attempt, outcome, *took_ms)

@@ -57,13 +57,16 @@ impl Deciding {
                 Problem::VersionRequired,
                 "say which version of the saga you saw (If-Match), so that nobody acts on what has moved meanwhile",
             )),
-            Some(version) if version != self.saga.seq => Err(Refusal::new(
-                Problem::StaleVersion,
-                format!(
-                    "version {version} was seen, but the saga is at version {}; look again, then decide",
-                    self.saga.seq
-                ),
-            )),
+            // A take-over with nothing in flight is no reason to look again: all that was seen still stands.
+            Some(version) if version > self.saga.seq || version + self.saga.moved_nothing < self.saga.seq => {
+                Err(Refusal::new(
+                    Problem::StaleVersion,
+                    format!(
+                        "version {version} was seen, but the saga is at version {}; look again, then decide",
+                        self.saga.seq
+                    ),
+                ))
+            }
             Some(_) => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Deciding;
 use crate::saga::Phase;
-use crate::{EntryKind, OpRef, UndoReason};
+use crate::{Effect, EntryKind, OpRef, UndoReason, wanted};
 
 /// After this many take-overs in a row with nothing between, a saga is a person's.
 const TAKE_OVERS_MAX: u32 = 3;
@@ -14,10 +14,14 @@ const CLAIM_PAUSE_MS: u64 = 1_000;
 const CLAIM_PAUSE_MAX_MS: u64 = 60_000;
 
 impl Deciding {
-    pub(super) fn take_over(&mut self, epoch: u64) {
+    pub(super) fn take_over(&mut self, epoch: u64, lapsed: bool) {
         if self.saga.ended.is_some() {
             return;
         }
+        let busy = wanted(&self.saga, self.now.at).iter().any(|effect| match effect {
+            Effect::Perform { .. } | Effect::Ask { .. } | Effect::Claim => true,
+            Effect::Wake(at) => *at <= self.now.at,
+        });
         let in_flight: Vec<OpRef> = self.saga.ops().filter(|op| self.saga.op(*op).is_calling()).collect();
         let next = in_flight
             .into_iter()
@@ -32,7 +36,7 @@ impl Deciding {
                 (op, phase)
             })
             .collect();
-        self.push(EntryKind::TakenOver { epoch, next });
+        self.push(EntryKind::TakenOver { epoch, lapsed, busy, next });
         if self.saga.take_overs_in_a_row >= TAKE_OVERS_MAX && self.saga.stuck.is_none() {
             let reason = format!(
                 "{TAKE_OVERS_MAX} nodes in a row stopped while they had it, with nothing done between"

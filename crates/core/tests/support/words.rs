@@ -72,7 +72,10 @@ pub(crate) fn input(saga: &Saga, text: &str) -> Input {
         return Input::Tick;
     }
     if let Some(epoch) = text.strip_prefix("take over ") {
-        return Input::TakeOver { epoch: epoch.parse().expect("an epoch") };
+        return Input::TakeOver { epoch: epoch.parse().expect("an epoch"), lapsed: true };
+    }
+    if let Some(epoch) = text.strip_prefix("come from nobody to ") {
+        return Input::TakeOver { epoch: epoch.parse().expect("an epoch"), lapsed: false };
     }
     if text == "claims taken" {
         return Input::Claimed { held_by: None };
@@ -209,7 +212,11 @@ fn person(saga: &Saga, text: &str) -> Option<Person> {
     let version = if text.contains(" stale") {
         Some(saga.seq - 1)
     } else {
-        (!text.contains(" blind")).then_some(saga.seq)
+        (!text.contains(" blind")).then_some(if text.contains(" seen-before") {
+            saga.seq - 2
+        } else {
+            saga.seq
+        })
     };
     let reason = if text.contains(" silent") { " ".into() } else { "because".into() };
     Some(Person { by: By { who: "ann".into(), reason }, version, action })

@@ -79,8 +79,10 @@ pub(crate) enum Reply {
 pub(crate) enum Opening {
     /// It is new.
     Begin(Box<Begin>),
-    /// The store made it this node's. The place is for reading it, and is free once it is read.
+    /// The store made it this node's; it was nobody's, let go in order. The place is for reading it, and is free once it is read.
     Claimed(Option<OwnedSemaphorePermit>),
+    /// The store made it this node's; the node that had it stopped.
+    TakenOver(Option<OwnedSemaphorePermit>),
     /// It was lost from memory here; if it is still this node's, or nobody's, it goes on as after a crash.
     Recover,
 }
@@ -139,7 +141,7 @@ pub(crate) fn open(
     if node.is_halted() {
         return Ok(());
     }
-    let claimed = matches!(opening, Opening::Claimed(_));
+    let claimed = matches!(opening, Opening::Claimed(_) | Opening::TakenOver(_));
     let mut opening = Some(opening);
     let make = || {
         let (inbox, messages) = mpsc::channel(node.config.limits.inbox_max.max(1));

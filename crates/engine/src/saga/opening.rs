@@ -28,12 +28,13 @@ pub(super) async fn open(
     let door = Door { node, cell, lease, inbox };
     match opening {
         Opening::Begin(begin) => door.begin(*begin).await,
-        Opening::Claimed(place) => door.read(place, false).await,
+        Opening::Claimed(place) => door.read(place, From::Nobody).await,
+        Opening::TakenOver(place) => door.read(place, From::Lapsed).await,
         Opening::Recover => {
             let lease = door.lease.stored();
             let claim = || door.node.store.claim(&lease, &door.cell.id, door.node.now());
             match door.node.insist(claim).await {
-                Ok(true) => door.read(None, true).await,
+                Ok(true) => door.read(None, From::Crash).await,
                 Ok(false) | Err(_) => door.shut(Gone::Parked),
             }
         }
@@ -46,6 +47,17 @@ struct Door {
     cell: Arc<Cell>,
     lease: Arc<Lease>,
     inbox: mpsc::Receiver<Message>,
+}
+
+/// Where a saga that is read comes from.
+#[derive(Clone, Copy)]
+enum From {
+    /// It was let go in order.
+    Nobody,
+    /// The node that had it stopped.
+    Lapsed,
+    /// It was lost from memory here, with whatever was in flight.
+    Crash,
 }
 
 /// What a stored saga turned out to be.
@@ -117,7 +129,7 @@ impl Door {
         self.shut(Gone::Parked)
     }
 
-    async fn read(self, place: Option<OwnedSemaphorePermit>, forced: bool) -> Opened {
+    async fn read(self, place: Option<OwnedSemaphorePermit>, from: From) -> Opened {
         let id = self.cell.id.clone();
         let stored = match self.node.insist(|| self.node.store.load(&id)).await {
             Ok(Some(stored)) if self.lease.owns(&stored.row) => stored,
@@ -133,7 +145,7 @@ impl Door {
                 let row = stored.row;
                 let mut driver = self.driver(known, *saga, &row);
                 driver.has_mail(mails);
-                let flow = driver.settle_in(forced).await;
+                let flow = driver.settle_in(from).await;
                 drop(place);
                 match flow {
                     Flow::Stay => Ok(driver),
@@ -235,11 +247,16 @@ pub(crate) fn unregistered(row: &Row) -> String {
 
 impl Driver {
     /// Begins to drive a saga that was read: under another epoch than its journal's it is taken over first.
-    async fn settle_in(&mut self, forced: bool) -> Flow {
+    async fn settle_in(&mut self, from: From) -> Flow {
         let epoch = self.lease.epoch();
+        let (forced, lapsed) = match from {
+            From::Nobody => (false, false),
+            From::Lapsed => (false, true),
+            From::Crash => (true, true),
+        };
         if self.saga.ended.is_none() && (forced || self.saga.epoch != epoch) {
             self.node.meter.take_overs.add();
-            return self.take(&Input::TakeOver { epoch }, None).await;
+            return self.take(&Input::TakeOver { epoch, lapsed }, None).await;
         }
         self.look_up().await
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amends_core::definition::Method;
 use amends_core::request::{Payload, Request};
@@ -98,4 +99,11 @@ pub(crate) fn text(answer: &Answer) -> String {
 pub(crate) async fn settle() {
     let server = crate::server::Server::answering(crate::server::ok("{}")).await;
     assert_eq!(text(&answer(&at(server.url()), query()).await), "200 {}");
+}
+
+/// Makes time pass for timers, but not for sockets.
+pub(crate) async fn pass(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use amends_participants::ParticipantConfig;
 use tokio::sync::Notify;
 
-use crate::calls::{answer, at, payment, query, request, settle, text};
+use crate::calls::{answer, at, pass, payment, query, request, settle, text};
 use crate::server::{Server, ok};
 
 #[tokio::test]
@@ -42,14 +42,15 @@ async fn calls_at_once_have_a_connection_each_and_share_them_later() {
 #[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_is_replaced_without_a_trace() {
     for by_force in [false, true] {
-        let closed = Arc::new(Notify::new());
+        let (close, closed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let server = Server::start({
-            let closed = closed.clone();
+            let (close, closed) = (close.clone(), closed.clone());
             move |mut talk| {
-                let closed = closed.clone();
+                let (close, closed) = (close.clone(), closed.clone());
                 async move {
                     talk.request().await;
                     talk.say(ok("{}")).await;
+                    close.notified().await;
                     if by_force {
                         talk.reset();
                     } else {
@@ -64,8 +65,10 @@ async fn a_connection_that_was_closed_meanwhile_is_replaced_without_a_trace() {
         for n in 1..=3 {
             assert_eq!(text(&answer(&participants, request()).await), "200 {}", "by force: {by_force}");
             assert_eq!((server.connections(), server.requests()), (n, n));
+            close.notify_one();
             closed.notified().await;
             settle().await;
+            assert_eq!(participants.states()[0].idle_connections, 1, "nobody has looked yet");
         }
     }
 }
@@ -110,6 +113,7 @@ async fn without_keep_alive_every_call_has_its_own_connection() {
         payment(ParticipantConfig { keep_alive: Duration::ZERO, ..ParticipantConfig::new(server.url()) });
     for _ in 0..3 {
         assert_eq!(text(&answer(&participants, query()).await), "200 {}");
+        assert_eq!(participants.states()[0].idle_connections, 0);
     }
     assert_eq!((server.connections(), server.requests()), (3, 3));
 }
@@ -138,6 +142,19 @@ async fn idle_connections_are_closed_after_a_while() {
         closed.notified().await;
         assert_eq!(server.connections(), n);
         assert_eq!(participants.states()[0].idle_connections, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_too_old_is_not_used_though_nobody_has_closed_it_yet() {
+    let server = Server::answering(ok("{}")).await;
+    let keep_alive = Duration::from_secs(1_000);
+    let participants = payment(ParticipantConfig { keep_alive, ..ParticipantConfig::new(server.url()) });
+    for (wait_s, connections, idle) in [(0, 1, 1), (600, 1, 1), (700, 1, 1), (1_100, 2, 1)] {
+        pass(wait_s).await;
+        assert_eq!(text(&answer(&participants, request()).await), "200 {}");
+        assert_eq!(server.connections(), connections, "after {wait_s} s");
+        assert_eq!(participants.states()[0].idle_connections, idle);
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use amends_participants::{BreakerState, Called, Caller as _, HeldReason, ParticipantConfig, Participants};
 use tokio::sync::Notify;
 
-use crate::calls::{answer, at, outgoing, payment, query, request, text};
+use crate::calls::{answer, at, outgoing, pass, payment, query, request, text};
 use crate::server::{Server, ok};
 
 /// A server that answers 500 until it is told to be well.
@@ -27,13 +26,6 @@ async fn unwell() -> (Server, Arc<AtomicBool>) {
     })
     .await;
     (server, well)
-}
-
-/// Makes time pass for the breaker, but not for sockets.
-async fn pass(seconds: u64) {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(seconds)).await;
-    tokio::time::resume();
 }
 
 fn state(participants: &Participants) -> BreakerState {

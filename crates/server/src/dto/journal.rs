@@ -182,7 +182,7 @@ impl JournalDto {
                 self.held_by = Some(held_by);
                 self.due_at = Some(Stamp(due));
             }
-            EntryKind::TakenOver { epoch, next } => {
+            EntryKind::TakenOver { epoch, lapsed: _, busy: _, next } => {
                 self.epoch = Some(epoch);
                 self.operations =
                     Some(next.iter().map(|(op, phase)| taken_over(*op, phase, definition)).collect());

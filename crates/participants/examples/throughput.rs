@@ -1,5 +1,5 @@
 //! Calls a trivial service in the same process as fast as it can, in rounds that alternate with bare hyper over one connection
-//! a caller: `cargo run --release -p amends-participants --example throughput [IN_FLIGHT] [SECONDS]`.
+//! a caller and the same headers: `cargo run --release -p amends-participants --example throughput [IN_FLIGHT] [SECONDS]`.
 //!
 //! Client and server share the cores, as they do in `amends bench`.
 
@@ -107,6 +107,23 @@ async fn amends(caller: u64, participants: Arc<Participants>, meter: Arc<Meter>)
     }
 }
 
+/// As many and as long as those of a call, since reading them costs the service too.
+const HEADERS: [(&str, &str); 13] = [
+    ("host", "127.0.0.1:9001"),
+    ("user-agent", "amends/0.1.0"),
+    ("accept", "application/json"),
+    ("idempotency-key", "order:17-4711:charge:action"),
+    ("content-type", "application/json"),
+    ("amends-saga", "order:17-4711"),
+    ("amends-step", "charge"),
+    ("amends-operation", "action"),
+    ("amends-attempt", "1"),
+    ("amends-epoch", "1"),
+    ("amends-expires", "2023-11-14T22:13:50.123Z"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ("x-fill", "content-length comes by itself"),
+];
+
 async fn bare(address: SocketAddr, meter: Arc<Meter>) {
     let stream = TcpStream::connect(address).await.expect("connected");
     stream.set_nodelay(true).expect("a socket");
@@ -115,11 +132,11 @@ async fn bare(address: SocketAddr, meter: Arc<Meter>) {
     tokio::spawn(connection);
     let body = serde_json::to_vec(&json!({"amount": 7, "currency": "EUR"})).expect("JSON");
     while !meter.stop.load(Ordering::Relaxed) {
-        let request = hyper::Request::post("/charges")
-            .header("host", "127.0.0.1")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body.clone())))
-            .expect("a request");
+        let mut request = hyper::Request::post("/charges");
+        for (name, value) in HEADERS {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.clone()))).expect("a request");
         let answer = sender.send_request(request).await.expect("an answer");
         let body = answer.into_body().collect().await.expect("a body").to_bytes();
         assert!(!body.is_empty());

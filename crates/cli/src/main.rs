@@ -12,6 +12,7 @@ mod exit;
 mod input;
 mod output;
 mod problem;
+mod scratch;
 mod server_process;
 mod stdin;
 mod stores;
@@ -80,26 +81,18 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
     })
 }
 
-/// Ends early when told to, in order: processes that were started and folders that were made go with it.
-async fn unless_interrupted(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    tokio::select! {
-        result = work => result,
-        _ = tokio::signal::ctrl_c() => Err(Failure::failed("it was interrupted", "run it again; nothing was left behind")),
-    }
-}
-
 async fn run(common: Common, command: Command) -> Result<Exit, Failure> {
     let output = Output::new(common.output);
     let api = || Api::new(&common.server);
     match command {
         Command::Serve(serve) => commands::serve::run(serve).await,
-        Command::Demo(options) => unless_interrupted(demo::run(options, output)).await,
+        Command::Demo(options) => demo::run(options, output).await,
         Command::Check(check) => commands::check::run(&check, output),
         Command::Definition(command) => commands::definition::run(command, &api()?, output).await,
         Command::Saga(command) => commands::saga::run(command, &api()?, output).await,
         Command::DeadLetter(command) => commands::dead_letter::run(command, &api()?, output).await,
         Command::Doctor(doctor) => commands::doctor::run(&doctor, &common.server, output).await,
-        Command::Bench(options) => unless_interrupted(bench::run(options, output)).await,
+        Command::Bench(options) => bench::run(options, output).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Amends::command(), "amends", &mut script);

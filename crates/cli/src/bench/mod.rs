@@ -25,6 +25,7 @@ use self::participants::NAMES;
 use crate::client::{Api, Payload};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress, print, print_line};
+use crate::scratch::Scratch;
 use crate::server_process::ServerProcess;
 use crate::stores::StoreUrl;
 
@@ -74,16 +75,17 @@ pub(super) fn connection_limits() -> ConnectionLimits {
 
 /// Runs the benchmark.
 pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failure> {
-    let folder = tempfile::Builder::new().prefix("amends-bench-").tempdir();
-    let folder =
-        folder.map_err(|e| Failure::failed(format!("no temporary folder can be made: {e}"), "set TMPDIR"))?;
+    let folder = Scratch::new("bench")?;
     let url = match &options.store {
         Some(url) => url.clone(),
         None => format!("sqlite://{}", folder.path().join("amends.db").display()),
     };
     let store = StoreUrl::parse(&url)?.kind();
     let quiet = options.json || output.is_for_programs();
-    let rounds = measure_all(&options, folder.path(), &url, &Progress::new(!quiet)).await?;
+    let progress = Progress::new(!quiet);
+    let rounds = folder.work(measure_all(&options, folder.path(), &url, &progress)).await;
+    folder.remove().await;
+    let rounds = rounds?;
     let summary = report::Summary::new("order3", store, options.concurrency, &rounds);
     if quiet {
         print_line(&summary)?;

@@ -133,14 +133,21 @@ impl Crew {
     }
 
     /// Stops them; what was still to arrive late has arrived when this returns.
-    pub(super) async fn stop(self) -> Result<(), Failure> {
+    pub(super) async fn stop(mut self) -> Result<(), Failure> {
         let _ = self.stop.send(true);
-        for watcher in self.watchers {
+        for watcher in std::mem::take(&mut self.watchers) {
             watcher
                 .await
                 .map_err(|e| Failure::failed(format!("a participant was lost: {e}"), "run it again"))?;
         }
         Ok(())
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // Each holds its participant's process, which is killed when it is dropped.
+        self.watchers.iter().for_each(JoinHandle::abort);
     }
 }
 

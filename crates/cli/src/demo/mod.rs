@@ -28,6 +28,7 @@ use self::participant::ledger::{self, Line};
 use crate::client::{Api, Payload, encode};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress, print, print_line, say};
+use crate::scratch::Scratch;
 use crate::stores::StoreUrl;
 
 /// The time-out of every operation in the demo's definitions.
@@ -70,13 +71,11 @@ pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failur
     if let Some(url) = &options.store {
         StoreUrl::parse(url)?;
     }
-    let folder = tempfile::Builder::new().prefix("amends-demo-").tempdir();
-    let folder =
-        folder.map_err(|e| Failure::failed(format!("no temporary folder can be made: {e}"), "set TMPDIR"))?;
-    let result = act(&options, folder.path(), output).await;
-    if let Some(keep) = &options.keep {
-        keep_books(folder.path(), keep)?;
-    }
+    let folder = Scratch::new("demo")?;
+    let result = folder.work(act(&options, folder.path(), output)).await;
+    let kept = options.keep.as_deref().map_or(Ok(()), |keep| keep_books(folder.path(), keep));
+    folder.remove().await;
+    kept?;
     let mut played = result?;
     played.seconds = began.elapsed().as_secs_f64();
     if options.json || output.is_for_programs() {

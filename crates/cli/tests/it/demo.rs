@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::program::run;
+use crate::program::{Ran, command, run};
 
 fn lines(file: &Path) -> Vec<Value> {
     std::fs::read_to_string(file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -111,4 +114,26 @@ fn people_get_a_report() {
     }
     // Progress is for terminals.
     assert!(!ran.err.contains('\r'), "{}", ran.err);
+}
+
+#[test]
+fn an_interrupted_demo_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = command(folder.path());
+    demo.args(["demo", "--orders", "500"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = demo.spawn().unwrap();
+    let runs = || {
+        std::fs::read_dir(folder.path())
+            .unwrap()
+            .any(|entry| entry.unwrap().path().join("amends.db").is_file())
+    };
+    while !runs() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    Ran::from(child.wait_with_output().unwrap()).exits(1).says(&["interrupted"]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

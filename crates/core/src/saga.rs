@@ -128,6 +128,9 @@ pub struct OpState {
     pub first_send_at: Option<Time>,
     /// No send of it can have left this node after this time, on this node's clock (rule 6).
     pub quiet_since: Time,
+    /// The same of the nodes that had the saga before, by their epochs, as long as nothing has been sent since: each judges by its own clock, and one that
+    /// comes back has been watching since it first came.
+    pub quiet_before: Vec<(u64, Time)>,
     /// How often it was resent while unknown, in or before verification.
     pub resends: u32,
     /// How often its query was answered, ever: numbers the query calls.
@@ -269,6 +272,7 @@ impl OpState {
             budget_used_ms: 0,
             first_send_at: None,
             quiet_since: Time(0),
+            quiet_before: Vec::new(),
             resends: 0,
             asked: 0,
             serial: None,
@@ -294,6 +298,12 @@ impl OpState {
             None if self.open > 0 => Knowledge::Possible,
             None => Knowledge::Unsent,
         }
+    }
+
+    /// Something of it was sent, or may have been until now.
+    pub(crate) fn not_quiet_until(&mut self, at: Time) {
+        self.quiet_since = at;
+        self.quiet_before.clear();
     }
 
     /// Whether a call that performs it may be on the wire.

@@ -115,19 +115,41 @@ fn people_took_it_on(saga: &mut Saga, at: Time) {
 }
 
 fn taken_over(saga: &mut Saga, epoch: u64, next: &[(OpRef, Phase)], at: Time) {
-    saga.epoch = epoch;
+    let former = std::mem::replace(&mut saga.epoch, epoch);
     saga.moved_nothing = if next.is_empty() { saga.moved_nothing + 1 } else { 0 };
     for op in saga.ops().collect::<Vec<_>>() {
-        let state = saga.op_mut(op);
-        if state.open > 0 {
-            state.quiet_since = at;
-        }
+        watch(saga.op_mut(op), former, epoch, at);
     }
     for (op, phase) in next {
         let state = saga.op_mut(*op);
         state.reason = Some("the node that sent it stopped before the answer came".into());
         state.error_class = Some("unknown".into());
         go(state, phase.clone(), at);
+    }
+}
+
+/// How many former nodes' watches are remembered; one that is forgotten only waits longer for its proof.
+const WATCHES_MAX: usize = 16;
+
+/// Another node watches an operation that may have been executed, from now on or since it first did.
+fn watch(state: &mut OpState, former: u64, epoch: u64, at: Time) {
+    if state.open == 0 {
+        return;
+    }
+    if former != epoch {
+        state.quiet_before.push((former, state.quiet_since));
+    }
+    let known = state.quiet_before.iter().position(|(of, _)| *of == epoch);
+    state.quiet_since = match known {
+        // A call in flight at a take-over may have left until then.
+        Some(index) if !state.is_calling() => state.quiet_before.remove(index).1,
+        Some(_) | None => at,
+    };
+    if state.is_calling() {
+        state.quiet_before.clear();
+    }
+    if state.quiet_before.len() > WATCHES_MAX {
+        state.quiet_before.remove(0);
     }
 }
 
@@ -144,7 +166,7 @@ fn sending(state: &mut OpState, attempt: u32, verifying: bool, waited_ms: u64, a
         state.budget_used_ms += waited_ms;
     }
     state.first_send_at.get_or_insert(at);
-    state.quiet_since = at;
+    state.not_quiet_until(at);
     go(state, Phase::Calling, at);
 }
 
@@ -165,7 +187,7 @@ fn answered(state: &mut OpState, outcome: &Outcome, settles: bool, took_ms: u64,
         state.budget_used_ms += took_ms;
     }
     // The request cannot have left later than its answer came, nor than the call was given up.
-    state.quiet_since = at;
+    state.not_quiet_until(at);
     if !matches!(outcome, Outcome::Misconfigured { .. }) {
         state.parked = None;
     }

@@ -138,7 +138,7 @@ fn enable(state: &mut OpState, operation: &Operation, at: Time) {
         state.open = 1;
         state.attempts = 1;
         state.first_send_at = Some(at);
-        state.quiet_since = at;
+        state.not_quiet_until(at);
         state.verifying = false;
         state.phase = Phase::Calling;
     } else {

@@ -34,9 +34,12 @@ pub(crate) fn run(check: &Check, output: Output) -> Result<Exit, Failure> {
                 "warnings": warnings.iter().map(value).collect::<Vec<_>>(),
             });
             output.one(&report, || {
-                let count = definition.steps.len();
+                let count = match definition.steps.len() {
+                    1 => "1 step".to_owned(),
+                    n => format!("{n} steps"),
+                };
                 let first = format!(
-                    "{name}: {} version {}, {count} steps: accepted\n",
+                    "{name}: {} version {}, {count}: accepted\n",
                     definition.name, definition.version
                 );
                 first + &lines("warning", &warnings)

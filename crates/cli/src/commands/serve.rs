@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::Serve;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::output::print;
+use crate::output::{print, say};
 use crate::stdin;
 use crate::stores::StoreUrl;
 
@@ -43,6 +43,11 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(address).await.map_err(|e| cannot_listen(address, &e))?;
     let address = listener.local_addr().map_err(|e| cannot_listen(address, &e))?;
     let public_url = config.server.public_url(address);
+    if config.server.public_url.is_none() && address.ip().is_unspecified() {
+        tracing::warn!(
+            "[server] public_url is not set: participants are told to call back at {public_url}, which no other machine can reach"
+        );
+    }
     let callback = CallbackUrl::new(&public_url).map_err(|e| wrong(format!("[server] public_url {e}")))?;
     let participants =
         Participants::new(config.participants.clone(), amends_participants::Settings::system(Some(callback)));
@@ -69,7 +74,11 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
 }
 
 fn log() {
-    let filter = EnvFilter::try_from_env("AMENDS_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
+    let wanted = std::env::var("AMENDS_LOG").unwrap_or_else(|_| LOG.to_owned());
+    let filter = EnvFilter::try_new(&wanted).unwrap_or_else(|e| {
+        say(&format!("AMENDS_LOG is no filter ({e}); logging `{LOG}`. Write it as debug, or as amends_engine=debug,info"));
+        EnvFilter::new(LOG)
+    });
     let color = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // It fails only if there is a subscriber already, and there is none.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(color).try_init();

@@ -18,7 +18,7 @@ fn a_good_definition_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("good.toml"), GOOD).unwrap();
     let ran = run(folder.path(), &["check", "good.toml"]).exits(0);
-    assert!(ran.out.contains("s version 1, 1 steps: accepted"), "{ran:?}");
+    assert!(ran.out.contains("s version 1, 1 step: accepted"), "{ran:?}");
     let report = run_with_input(folder.path(), &["-o", "json", "check", "-"], GOOD).exits(0).json();
     assert_eq!(report["verdict"], "accepted");
     assert_eq!(report["problems"].as_array().unwrap().len(), 0);

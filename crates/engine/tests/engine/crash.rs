@@ -182,6 +182,8 @@ async fn a_saga_that_kills_its_engine_three_times_is_put_before_a_person() {
     submit(&engine, order("o1")).await;
     for _ in 0..3 {
         engine.crash();
+        // Whenever it is opened it has something to do, and each time that is the end of its engine.
+        tokio::time::sleep(std::time::Duration::from_secs(20)).await;
         world.store.crashed.store(false, Ordering::SeqCst);
         world.store.at_commit(|n, _| (n == 1).then_some(Fault::CrashesAfter));
         engine = world.engine().await;

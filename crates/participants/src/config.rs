@@ -114,7 +114,7 @@ impl ParticipantConfig {
     ///
     /// # Errors
     /// What is missing or unusable, in plain words; never the secret.
-    pub fn signing_key(&self, env: &EnvLookup) -> Result<Option<SigningKey>, String> {
+    pub(crate) fn signing_key(&self, env: &EnvLookup) -> Result<Option<SigningKey>, String> {
         let parse = |value: &Value| SigningKey::parse(&value.resolve(env)?);
         self.secret.as_ref().map(parse).transpose().map_err(|reason| format!("secret: {reason}"))
     }

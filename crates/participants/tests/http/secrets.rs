@@ -77,7 +77,6 @@ async fn secrets_are_shown_nowhere() {
             ParticipantConfig { secret: Some(Value::parse(secret)), ..ParticipantConfig::new(server.url()) };
         config.headers.insert("authorization".into(), Value::parse(header));
         shown.push(format!("{config:?} {:?}", config.problems("payment")));
-        shown.push(format!("{:?}", config.signing_key(&environment)));
         let participants = with(config, Settings { env: environment.clone(), ..settings() });
         let outgoing = outgoing(amends_core::request::Request { timeout_ms: 200, ..request() });
         shown.push(format!("{outgoing:?}"));

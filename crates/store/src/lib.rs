@@ -2,6 +2,9 @@
 //!
 //! The ports are small and object-safe. A store takes batches of atomic items and answers each: this is how group
 //! commit reaches every backend. Leases bring efficiency; (saga, seq) and fencing bring safety.
+//!
+//! [`Memory`] is the reference: what it answers is right. With the feature `conformance` come the tests that every store
+//! must pass, and a store that fails on purpose, for the tests of those who use one.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -21,7 +21,7 @@ pub struct Row {
     pub status: String,
     /// Business state.
     pub business_state: String,
-    /// `seq` of the last entry when the row was written.
+    /// `seq` of the last entry when the row was written. The store sees to it: what an item says here is ignored.
     pub seq: u64,
     /// The step most in need of attention, if any (waiting, unknown, dead).
     pub step: Option<String>,
@@ -141,7 +141,7 @@ pub struct DeadGroup {
     pub newest: Time,
 }
 
-/// Counts over all list rows.
+/// Counts over all list rows; each list in the order of its words.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
     /// (status, definition name, count), for sagas that have not ended.

@@ -149,8 +149,10 @@ impl Group {
         }
     }
 
-    /// Looks whether a full disk has room again.
+    /// Looks whether a full disk has room again. What is in the log is copied first, so that it can begin again from its start:
+    /// that may be room enough.
     pub(crate) fn probe(&mut self) {
+        self.wal.copy(&self.conn, &self.health);
         let body = vec![0; PROBE_BYTES];
         let written = self
             .transaction(|tx| {

@@ -1,0 +1,9 @@
+//! The store from outside: on files, through its ports, with everything that can happen to a file and its process.
+
+mod child;
+mod conformance;
+mod corrupt;
+mod full;
+mod kill;
+mod log;
+mod opening;

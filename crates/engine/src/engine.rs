@@ -8,6 +8,7 @@ use amends_store::Store;
 
 use crate::node::{Node, Ports};
 use crate::saga::Message;
+use crate::steady::Steady;
 use crate::{Clock, Config, keeper, recovery, retention, scheduler};
 
 /// One engine: a node that drives sagas. Cheap to clone; clones are the same engine.
@@ -44,6 +45,7 @@ impl Engine {
         caller: Arc<dyn Caller>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
+        let clock = Arc::new(Steady::new(clock));
         let lease = keeper::join(&config, &store, &clock).await.map_err(StartError)?;
         tracing::info!(node = config.node, epoch = lease.epoch(), "joined");
         let retention = config.retention;

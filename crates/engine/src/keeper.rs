@@ -5,10 +5,11 @@ use std::sync::Arc;
 use amends_store::{Error, Store};
 use tokio::time::sleep;
 
+use crate::Config;
 use crate::lease::{Lease, ms};
 use crate::node::Node;
 use crate::persist::Backoff;
-use crate::{Clock, Config};
+use crate::steady::Steady;
 
 /// Begins a lease.
 ///
@@ -17,7 +18,7 @@ use crate::{Clock, Config};
 pub(crate) async fn join(
     config: &Config,
     store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
+    clock: &Arc<Steady>,
 ) -> Result<Lease, Error> {
     let asked_ms = clock.running_ms();
     let stored = store.join(&config.node, ms(config.times.lease_ttl), clock.now()).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use amends_participants::LeaseCheck;
 use amends_store::NodeLease;
 
-use crate::Clock;
+use crate::steady::Steady;
 
 /// One lease of this node: from a join to its lapse. A saga in memory keeps the one under which it was opened, so that what
 /// was begun under a lapsed lease stays powerless when the node has joined again.
@@ -21,7 +21,7 @@ pub(crate) struct Lease {
 
 /// What each call under way asks before it writes to its socket.
 struct Validity {
-    clock: Arc<dyn Clock>,
+    clock: Arc<Steady>,
     /// On the running clock. 0: given up.
     until_ms: AtomicU64,
 }
@@ -35,7 +35,7 @@ impl Validity {
 impl Lease {
     /// Begins to rely on a lease that was asked for at `asked_ms` on the running clock: its time counts from before the
     /// request, since nobody knows when within the call the store began it.
-    pub(crate) fn begin(stored: NodeLease, clock: Arc<dyn Clock>, asked_ms: u64, lasts: Duration) -> Self {
+    pub(crate) fn begin(stored: NodeLease, clock: Arc<Steady>, asked_ms: u64, lasts: Duration) -> Self {
         let until_ms = AtomicU64::new(asked_ms.saturating_add(ms(lasts)));
         let validity = Arc::new(Validity { clock, until_ms });
         let check: LeaseCheck = {

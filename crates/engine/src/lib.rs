@@ -81,6 +81,7 @@ mod retention;
 mod row;
 mod saga;
 mod scheduler;
+mod steady;
 mod submit;
 mod waiters;
 

@@ -17,15 +17,16 @@ use crate::meter::{Limit, Meter};
 use crate::random::Random;
 use crate::registry::Registry;
 use crate::scheduler::DueHint;
+use crate::steady::Steady;
 use crate::waiters::Waiters;
-use crate::{Clock, Config, Refused};
+use crate::{Config, Refused};
 
 /// One engine process's share of the work: everything its tasks have in common.
 pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) caller: Arc<dyn Caller>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<Steady>,
     pub(crate) random: Random,
     pub(crate) committer: Committer,
     pub(crate) sagas: Registry,
@@ -47,7 +48,7 @@ pub(crate) struct Node {
 pub(crate) struct Ports {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) caller: Arc<dyn Caller>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<Steady>,
 }
 
 impl Node {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use amends_core::Time;
 use futures_util::future::BoxFuture;
 
-use crate::Clock;
+use crate::steady::Steady;
 
 /// One timer, set anew only when its time changes: most sagas have one deadline for all their life.
 #[derive(Default)]
 pub(crate) struct Timer(Option<(Time, BoxFuture<'static, ()>)>);
 
 impl Timer {
-    pub(crate) fn set(&mut self, at: Option<Time>, clock: &Arc<dyn Clock>) {
+    pub(crate) fn set(&mut self, at: Option<Time>, clock: &Arc<Steady>) {
         if self.0.as_ref().map(|(set, _)| *set) == at {
             return;
         }

@@ -3,6 +3,7 @@
 mod support;
 
 mod accepting;
+mod clocks;
 mod crash;
 mod duplicates;
 mod failing_store;

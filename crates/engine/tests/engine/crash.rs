@@ -150,6 +150,7 @@ async fn a_lost_or_failed_commit_answer_changes_nothing() {
     let faults = [
         Fault::LosesAnswer,
         Fault::LosesBoth,
+        Fault::LandsLate,
         Fault::Fails(Kind::Unavailable),
         Fault::Fails(Kind::Unwritable),
     ];
@@ -169,6 +170,11 @@ async fn a_lost_or_failed_commit_answer_changes_nothing() {
                 let saga = rest(&engine, "o1").await;
                 until("it left memory", async || engine.gauges().sagas == 0).await;
                 story.ends_well(&world, &saga, &format!("{fault:?} at commit {nth}")).await;
+                assert_eq!(
+                    engine.metrics().fenced,
+                    0,
+                    "{fault:?} at commit {nth}: its own write is nobody else's"
+                );
             }
         }
     }

@@ -129,8 +129,8 @@ async fn on_real_threads_nodes_that_come_and_go_lose_and_double_nothing() {
     let world = World::new();
     let lively = |node: &str, seed| {
         let mut config = amends_engine::Config::new(node, seed);
-        config.times.lease_ttl = Duration::from_millis(600);
-        config.times.lease_margin = Duration::from_millis(100);
+        config.times.lease_ttl = Duration::from_secs(3);
+        config.times.lease_margin = Duration::from_millis(300);
         config.times.take_over_every = Duration::from_millis(50);
         config.times.poll_every = Duration::from_millis(20);
         config.times.backoff_max = Duration::from_millis(100);

@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     LosesAnswer,
     /// Nothing is written, and the answer is lost.
     LosesBoth,
+    /// The answer is lost, and it is written only after somebody has looked for it.
+    LandsLate,
     /// The engine crashes before it is written: the call never returns.
     CrashesBefore,
     /// The engine crashes after it was written: the call never returns.
@@ -34,6 +36,8 @@ pub(crate) struct Faulty {
     inner: Arc<Memory>,
     commits: AtomicUsize,
     decide: Mutex<Option<Decide>>,
+    /// What was answered as lost and is still on its way.
+    on_its_way: Mutex<Vec<Item>>,
     /// Every call fails as if nobody were there.
     down: AtomicBool,
     /// A commit met a crash.
@@ -49,6 +53,7 @@ impl Faulty {
             inner,
             commits: AtomicUsize::new(0),
             decide: Mutex::new(None),
+            on_its_way: Mutex::default(),
             down: AtomicBool::new(false),
             crashed: AtomicBool::new(false),
             claims: AtomicUsize::new(0),
@@ -92,11 +97,19 @@ impl Journal for Faulty {
         // A commit takes its time: the next batch forms meanwhile.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let Ok(inner) = self.up() else { return fail(Kind::Unavailable, "the store is down") };
+        let landing = std::mem::take(&mut *self.on_its_way.lock().expect("not poisoned"));
+        if !landing.is_empty() {
+            inner.commit(landing).await;
+        }
         match fault {
             None => inner.commit(batch).await,
             Some(Fault::Fails(kind)) => fail(kind, "it failed"),
             Some(Fault::LosesAnswer) => {
                 inner.commit(batch).await;
+                fail(Kind::Indeterminate, "the connection was lost at COMMIT")
+            }
+            Some(Fault::LandsLate) => {
+                *self.on_its_way.lock().expect("not poisoned") = batch;
                 fail(Kind::Indeterminate, "the connection was lost at COMMIT")
             }
             Some(Fault::LosesBoth) => fail(Kind::Indeterminate, "the connection was lost at COMMIT"),

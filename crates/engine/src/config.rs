@@ -24,10 +24,11 @@ pub struct Config {
 /// How much of everything.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Sagas in memory beyond which submissions are refused: a saga in flight costs some kilobytes and a call or a timer.
+    /// Sagas begun here and still in memory, beyond which submissions are refused: a saga in flight costs about ten kilobytes and
+    /// a call or a timer.
     pub sagas_max: usize,
-    /// Sagas in memory beyond which nothing that is due is claimed. Above `sagas_max`, so that submissions alone cannot
-    /// keep what is due, and with it people's actions, from its turn.
+    /// Sagas in memory in all. What is above `sagas_max` is for those read from the store, because they are due, taken over or
+    /// have mail: neither a flood of submissions nor a backlog of due work can keep the other from its turn.
     pub sagas_and_due_max: usize,
     /// Inputs that wait for one saga in memory; a saga is busy only while it commits.
     pub inbox_max: usize,

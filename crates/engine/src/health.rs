@@ -30,7 +30,9 @@ impl Health {
 pub struct Gauges {
     /// Sagas in memory.
     pub sagas: usize,
-    /// How many there may be before submissions are refused.
+    /// Those of them that were begun here and have not left memory since.
+    pub begun: usize,
+    /// How many of those there may be before submissions are refused.
     pub sagas_max: usize,
     /// Calls to participants under way.
     pub calls_in_flight: u64,
@@ -68,6 +70,7 @@ impl Engine {
         let node = self.node();
         Gauges {
             sagas: node.sagas.len(),
+            begun: node.sagas.begun(),
             sagas_max: node.config.limits.sagas_max,
             calls_in_flight: node.meter.calls_in_flight.get(),
             commit_queue: node.committer.waiting(),

@@ -122,7 +122,10 @@ impl Node {
 
     /// How many sagas may be claimed now.
     pub(crate) fn room(&self, batch_max: usize) -> usize {
-        let left = self.config.limits.sagas_and_due_max.saturating_sub(self.sagas.len());
+        let limits = &self.config.limits;
+        // At least one, whatever the limits: nothing may wait for ever.
+        let most = limits.sagas_and_due_max.saturating_sub(limits.sagas_max).max(1);
+        let left = most.saturating_sub(self.sagas.read());
         left.min(self.openings.available_permits()).min(batch_max)
     }
 

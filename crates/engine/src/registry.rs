@@ -15,7 +15,8 @@ const SHARDS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     shards: [Mutex<Shard>; SHARDS],
-    count: AtomicUsize,
+    begun: AtomicUsize,
+    read: AtomicUsize,
 }
 
 /// Ordered, so that whatever goes through all of them does so in the same order in each run of a simulation.
@@ -46,8 +47,8 @@ impl Registry {
             return Err(resident.cell.clone());
         }
         let (cell, task) = make();
+        self.count(&cell).fetch_add(1, Ordering::Relaxed);
         shard.insert(id.clone(), Resident { cell, task });
-        self.count.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -56,7 +57,7 @@ impl Registry {
         let mut shard = self.shard(&cell.id);
         if shard.get(&cell.id).is_some_and(|resident| Arc::ptr_eq(&resident.cell, cell)) {
             shard.remove(&cell.id);
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.count(cell).fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -64,9 +65,11 @@ impl Registry {
     pub(crate) fn abort_all(&self) {
         for shard in &self.shards {
             let residents = std::mem::take(&mut *lock(shard));
-            self.count.fetch_sub(residents.len(), Ordering::Relaxed);
             // Outside the lock: a task that ends wants to leave the registry.
-            residents.values().for_each(|resident| resident.task.abort());
+            for resident in residents.values() {
+                self.count(&resident.cell).fetch_sub(1, Ordering::Relaxed);
+                resident.task.abort();
+            }
         }
     }
 
@@ -75,8 +78,23 @@ impl Registry {
         self.shards.iter().flat_map(cells).collect()
     }
 
+    /// All of them.
     pub(crate) fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.begun() + self.read()
+    }
+
+    /// Those begun here.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Those read from the store.
+    pub(crate) fn read(&self) -> usize {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, cell: &Cell) -> &AtomicUsize {
+        if cell.begun_here { &self.begun } else { &self.read }
     }
 
     fn shard(&self, id: &SagaId) -> MutexGuard<'_, Shard> {

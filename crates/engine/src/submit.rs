@@ -69,7 +69,7 @@ impl Node {
                 "the node's lease has lapsed, and it takes nothing before the store has let it join again";
             return Err(Refused::Store(Error::new(Kind::Unavailable, message)));
         }
-        if self.sagas.len() >= self.config.limits.sagas_max {
+        if self.sagas.begun() >= self.config.limits.sagas_max {
             return Err(self.refuse(Limit::Sagas));
         }
         if self.committer.is_full() {

@@ -32,6 +32,8 @@ use crate::node::Node;
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub(crate) id: SagaId,
+    /// It was begun here, and has not left memory since.
+    pub(crate) begun_here: bool,
     inbox: mpsc::Sender<Message>,
     /// As of its last commit; `None` while it is being opened.
     seen: Mutex<Option<Arc<Saga>>>,
@@ -141,11 +143,18 @@ pub(crate) fn open(
     if node.is_halted() {
         return Ok(());
     }
+    let begun_here = matches!(opening, Opening::Begin(_));
     let claimed = matches!(opening, Opening::Claimed(_) | Opening::TakenOver(_));
     let mut opening = Some(opening);
     let make = || {
         let (inbox, messages) = mpsc::channel(node.config.limits.inbox_max.max(1));
-        let cell = Cell { id: id.clone(), inbox, seen: Mutex::new(None), claimed: AtomicBool::new(false) };
+        let cell = Cell {
+            id: id.clone(),
+            begun_here,
+            inbox,
+            seen: Mutex::new(None),
+            claimed: AtomicBool::new(false),
+        };
         let cell = Arc::new(cell);
         let opening = opening.take().expect("invariant: made once");
         let task = tokio::spawn(presence::live(node.clone(), cell.clone(), lease, messages, opening));

@@ -55,7 +55,26 @@ async fn due_work_is_claimed_only_as_fast_as_there_is_room() {
         world.participants.effects().len() == 120
     })
     .await;
-    assert!((1..=8).contains(&most), "{most} in memory");
+    assert!((1..=4).contains(&most), "{most} in memory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_of_due_work_keeps_no_submission_from_its_turn() {
+    let world = World::new();
+    let limits = Limits { sagas_max: 4, sagas_and_due_max: 8, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::Misconfigured, 12));
+    for n in 0..12 {
+        until("there is room", async || engine.gauges().sagas < 4).await;
+        submit(&engine, order(&format!("o{n}"))).await;
+    }
+    until("all are parked", async || engine.gauges().sagas == 0).await;
+    world.participants.next("reserve", std::iter::repeat_n(Does::WorksAfter(Duration::from_secs(2)), 12));
+    until("they are back", async || engine.gauges().sagas == 4).await;
+    assert_eq!(engine.gauges().begun, 0);
+    assert!(submit(&engine, order("another")).await.created);
+    assert_eq!((engine.gauges().sagas, engine.gauges().begun), (5, 1));
 }
 
 #[tokio::test(start_paused = true)]

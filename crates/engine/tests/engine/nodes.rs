@@ -74,6 +74,22 @@ async fn a_node_that_was_suspended_past_its_lease_sends_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_answered_after_the_lease_lapsed_is_not_decided_on() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    // Answered before the node has noticed that it was suspended.
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_millis(500))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    world.clock.suspend(60_000);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.kinds("o1").await, ["submitted", "answered"]);
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    assert_eq!(world.kinds("o1").await[2], "taken_over");
+    assert!(world.participants.doubled().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_was_suspended_while_another_took_over_is_fenced() {
     let world = World::new();
     let engine = world.engine_for(ORDER).await;

@@ -65,7 +65,8 @@ pub struct Times {
     pub lease_margin: Duration,
     /// A saga that does nothing for longer than this is written to the due index and leaves memory.
     pub park_after: Duration,
-    /// How often the store is asked for due work, mail and lapsed nodes that nobody told this node about.
+    /// How often the store is asked for due work and mail that nobody told this node about. Shorter than `park_after`, so that
+    /// what parks is seen before it is due.
     pub poll_every: Duration,
     /// How often lapsed nodes are looked for.
     pub take_over_every: Duration,

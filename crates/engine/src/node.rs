@@ -16,7 +16,6 @@ use crate::lease::Lease;
 use crate::meter::{Limit, Meter};
 use crate::random::Random;
 use crate::registry::Registry;
-use crate::scheduler::DueHint;
 use crate::steady::Steady;
 use crate::waiters::Waiters;
 use crate::{Config, Refused};
@@ -33,7 +32,8 @@ pub(crate) struct Node {
     pub(crate) waiters: Waiters,
     pub(crate) definitions: Definitions,
     pub(crate) meter: Arc<Meter>,
-    pub(crate) due: DueHint,
+    /// Tells the scheduler that something is due now.
+    pub(crate) due_now: Notify,
     /// Places for sagas that are being read from the store.
     pub(crate) openings: Arc<Semaphore>,
     /// Tells that this node may have sagas of its own former lives to take over.
@@ -63,7 +63,7 @@ impl Node {
             waiters: Waiters::new(limits.waiters_max),
             definitions: Definitions::new(limits.definitions_max, config.times.highest_version_age_max),
             meter: Arc::new(Meter::new(limits.definitions_max)),
-            due: DueHint::default(),
+            due_now: Notify::new(),
             openings: Arc::new(Semaphore::new(limits.openings_max.max(1))),
             joined: Notify::new(),
             lease: Mutex::new(Arc::new(lease)),

@@ -65,7 +65,7 @@ impl Engine {
             Err(refused) => return Err(refused),
         }
         node.post(&id, &format!("callback:{key}:{event_id}"), &input).await?;
-        node.due.hint(node.now());
+        node.due_now.notify_one();
         Ok(())
     }
 }

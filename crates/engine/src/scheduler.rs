@@ -1,38 +1,16 @@
 //! Due work: what is due is claimed in batches, as capacity allows, and what is not due costs nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use amends_core::Time;
 use amends_store::Due;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::lease::Lease;
 use crate::node::Node;
 use crate::persist::Backoff;
 use crate::saga::{Message, Opening, open};
-
-/// When this node knows that something becomes due, without asking the store.
-#[derive(Debug, Default)]
-pub(crate) struct DueHint {
-    earliest: Mutex<Option<Time>>,
-    sooner: Notify,
-}
-
-impl DueHint {
-    /// Something is due at `at`.
-    pub(crate) fn hint(&self, at: Time) {
-        let mut earliest = self.earliest.lock().unwrap_or_else(PoisonError::into_inner);
-        if earliest.is_none_or(|known| at < known) {
-            *earliest = Some(at);
-            self.sooner.notify_one();
-        }
-    }
-
-    fn take(&self) -> Option<Time> {
-        self.earliest.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
 
 /// Claims what is due, as long as the engine lives.
 pub(crate) async fn run(node: Arc<Node>) {
@@ -58,8 +36,6 @@ async fn claim_all(node: &Arc<Node>) -> Result<Option<Time>, amends_store::Error
     }
     let lease = node.lease();
     hand_out_mail(node, &lease).await?;
-    // Taken before the store is asked: what is hinted at later is not in the answer.
-    node.due.take();
     loop {
         let next = node.store.next_due().await?;
         if next.is_none_or(|due| due > node.now()) {
@@ -124,26 +100,19 @@ async fn place(node: &Node) -> Option<OwnedSemaphorePermit> {
     node.openings.clone().acquire_owned().await.ok()
 }
 
-/// Sleeps until something is due, as far as anybody has told, but not longer than a look at the store takes its turn.
+/// Sleeps until something is due, as far as the store knew at the last look; until this node itself has made something due; but
+/// never for long, since other nodes make things due too. A saga parks for longer than that, so it is not late.
 async fn rest(node: &Node, next: Option<Time>) {
-    let poll = tokio::time::sleep(node.config.times.poll_every);
-    tokio::pin!(poll);
-    let mut next = next;
-    loop {
-        let due = async {
-            match next {
-                Some(at) => node.clock.sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = node.due.sooner.notified() => {
-                let told = node.due.take();
-                next = [next, told].into_iter().flatten().min();
-            }
-            () = due => return,
-            () = &mut poll => return,
+    let due = async {
+        match next {
+            Some(at) => node.clock.sleep_until(at).await,
+            None => std::future::pending().await,
         }
+    };
+    tokio::select! {
+        biased;
+        () = node.due_now.notified() => {}
+        () = due => {}
+        () = tokio::time::sleep(node.config.times.poll_every) => {}
     }
 }

@@ -163,12 +163,7 @@ impl Driver {
     /// Runs the effects of what is durable now.
     pub(super) fn live_by(&mut self, effects: &[Effect], rest: Rest, idle_tick: bool) -> Flow {
         match rest {
-            Rest::Leave { due } => {
-                if let Some(due) = due {
-                    self.node.due.hint(due);
-                }
-                return Flow::Leave;
-            }
+            Rest::Leave { .. } => return Flow::Leave,
             Rest::Stay => {}
         }
         if self.node.is_stopping() {

@@ -130,6 +130,20 @@ async fn a_callback_to_a_parked_saga_is_durable_and_wakes_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_callback_to_a_parked_saga_is_acted_on_at_once() {
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::Misconfigured]);
+    submit(&engine, order("o1")).await;
+    until("it is parked", async || world.row("o1").await.owner.is_none()).await;
+    let told = world.now();
+    engine.callback("o1:charge:action", "e1", done(json!({ "serial": 9 }))).await.expect("taken");
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    let done = world.journal("o1").await.last().expect("entries").at;
+    assert!(done <= told.plus_ms(100), "{done:?} after {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn evidence_against_an_ended_saga_is_recorded_as_a_contradiction() {
     let world = World::new();
     let engine = world.engine_for(ORDER).await;

@@ -37,6 +37,51 @@ async fn calls_in_flight_may_end_and_everything_is_handed_over() {
     assert!(world.participants.doubled().is_empty());
 }
 
+/// Two chains of two steps, beside each other.
+const CHAINS: &str = r#"
+saga = "chains"
+version = 1
+
+[participants.shop]
+idempotency = "replay"
+
+[[step]]
+name = "a1"
+after = []
+effect = "none"
+action = { to = "shop", post = "/a1" }
+[[step]]
+name = "a2"
+effect = "none"
+action = { to = "shop", post = "/a2" }
+[[step]]
+name = "b1"
+after = []
+effect = "none"
+action = { to = "shop", post = "/b1" }
+[[step]]
+name = "b2"
+effect = "none"
+action = { to = "shop", post = "/b2" }
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn while_one_call_ends_no_other_is_begun() {
+    let world = World::new();
+    let engine = world.engine_for(CHAINS).await;
+    world.participants.next("a1", [Does::WorksAfter(Duration::from_millis(200))]);
+    world.participants.next("b1", [Does::WorksAfter(Duration::from_secs(1))]);
+    submit(&engine, start("chains", "c", serde_json::json!({}))).await;
+    until("both are under way", async || world.participants.calls().len() == 2).await;
+    engine.stop(Duration::from_secs(5)).await;
+    assert_eq!(world.participants.calls(), ["a1 action", "b1 action"]);
+    assert_eq!(world.participants.effects(), ["a1 action", "b1 action"]);
+    assert_eq!(world.row("c").await.owner, None);
+    let other = world.engine_with(amends_engine::Config::new("b", 2)).await;
+    assert_eq!(status_of(&rest(&other, "c").await), Status::Completed);
+    assert!(world.participants.doubled().is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_does_not_end_in_time_is_taken_over_as_after_a_crash() {
     let world = World::new();

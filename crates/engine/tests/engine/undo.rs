@@ -80,6 +80,21 @@ async fn a_step_that_cannot_be_settled_becomes_dead_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unknown_is_seen_in_lists_also_while_it_stays_in_memory() {
+    let world = World::new();
+    let query = "query = { get = \"/charges/${key}\" }";
+    let often = "on_unknown = { verify = [\"1s\"], verify_for = \"5m\" }";
+    let engine = world.engine_for(&ORDER.replace(query, &format!("{query}\n{often}"))).await;
+    world.participants.next("charge", std::iter::repeat_n(Does::NeverGets, 40));
+    world.participants.next_of("charge", OpKind::Action, true, std::iter::repeat_n(Does::NeverGets, 40));
+    let saga = run(&engine, order("o1")).await;
+    assert_eq!(status_of(&saga), Status::Unknown);
+    let row = world.row("o1").await;
+    assert_eq!((row.status.as_str(), row.owner.is_some()), ("unknown", true));
+    until("it is settled", async || world.row("o1").await.status == "completed").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_first_send_that_is_held_back_is_visible_and_then_sent() {
     let world = World::new();
     let engine = world.engine_for(ORDER).await;

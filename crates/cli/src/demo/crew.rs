@@ -1,39 +1,30 @@
 //! The participants of the demo: a process each, started again when it dies.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use amends_shop::{Address, CALM, free_address};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::participant::{CALM, MET, READY};
+use super::participant::{MET, READY};
 use crate::client::Api;
 use crate::exit::Failure;
 
 /// Their names.
 pub(super) const NAMES: [&str; 3] = ["inventory", "payment", "shipping"];
-/// Ports are taken from here up: below what systems give to outgoing connections, so that the port of a participant that is
-/// dead for a moment is not given to somebody else.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// How long a dead participant stays dead.
 const DEAD_FOR: Duration = Duration::from_millis(250);
 /// So many deaths before it is ready in a row mean that it cannot live.
 const STILLBORN_MAX: u32 = 3;
 /// How long all of them may take to begin, and a single one to hear that faults are over.
 const START_MAX: Duration = Duration::from_secs(30);
-
-/// Where a participant is.
-#[derive(Debug, Clone)]
-pub(super) struct Address {
-    pub(super) name: String,
-    pub(super) at: SocketAddr,
-}
 
 /// What the participants report.
 #[derive(Debug, Default, Clone)]
@@ -149,24 +140,6 @@ impl Drop for Crew {
         // Each holds its participant's process, which is killed when it is dropped.
         self.watchers.iter().for_each(JoinHandle::abort);
     }
-}
-
-/// An address that nobody uses at the moment.
-fn free_address(taken: &[Address]) -> Option<SocketAddr> {
-    // Begun at a place that differs between runs, so that two at once seldom meet.
-    let span = u32::from(PORTS.end - PORTS.start);
-    let first = std::process::id().wrapping_mul(7) % span;
-    (0..span).find_map(|n| {
-        let port = PORTS.start + u16::try_from((first + n) % span).ok()?;
-        let at = SocketAddr::from(([127, 0, 0, 1], port));
-        let is_free = taken.iter().all(|other| other.at != at) && TcpListener::bind(at).is_ok();
-        is_free.then_some(at)
-    })
-}
-
-/// A port for a server that has to come back at the same place.
-pub(super) fn free_port(taken: &[Address]) -> Option<u16> {
-    free_address(taken).map(|at| at.port())
 }
 
 async fn keep_alive(

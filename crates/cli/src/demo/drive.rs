@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use amends_shop::Order;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 
 use super::crew::{Crew, Report};
 use super::engine::Engine;
-use super::plan::Order;
 use crate::client::{Api, Payload};
 use crate::commands::saga;
 use crate::exit::{Exit, Failure};

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::crew::Address;
+use amends_shop::Address;
+
 use crate::exit::Failure;
 use crate::server_process::ServerProcess;
 

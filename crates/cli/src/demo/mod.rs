@@ -1,12 +1,9 @@
 //! `amends demo`: the real engine, real participants, every kind of fault, and the books compared at the end.
 
-mod books;
 mod crew;
-mod draw;
 mod drive;
 mod engine;
 pub(crate) mod participant;
-mod plan;
 mod report;
 mod settle;
 
@@ -16,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amends_core::definition;
+use amends_shop::{DEFINITIONS, Line, Verdict, compare, free_address};
 use clap::Args;
 use http::Method;
 use serde_json::Value;
@@ -24,15 +22,12 @@ use tokio::sync::Mutex;
 use self::crew::{Crew, NAMES};
 use self::drive::Drive;
 use self::engine::Engine;
-use self::participant::ledger::{self, Line};
 use crate::client::{Api, Payload, encode};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress, print, print_line, say};
 use crate::scratch::Scratch;
 use crate::stores::StoreUrl;
 
-/// The time-out of every operation in the demo's definitions.
-const TIMEOUT: Duration = Duration::from_millis(400);
 /// How long faults go on after the last order was accepted.
 const AFTERMATH: Duration = Duration::from_secs(1);
 /// The most orders: each is one of at most six digits, and is held in memory here.
@@ -92,7 +87,7 @@ pub(crate) async fn run(options: Options, output: Output) -> Result<Exit, Failur
 struct Played {
     orders: u32,
     seed: u64,
-    verdict: books::Verdict,
+    verdict: Verdict,
     report: crew::Report,
     restarts: u32,
     repeated: u32,
@@ -108,9 +103,9 @@ async fn act(options: &Options, folder: &Path, output: Output) -> Result<Played,
     let crew = Crew::start(folder, seed, fault_rate, orders).await?;
     let store =
         options.store.clone().unwrap_or_else(|| format!("sqlite://{}", folder.join("amends.db").display()));
-    let port =
-        crew::free_port(&crew.addresses).ok_or_else(|| Failure::failed("no port is free", "run it again"))?;
-    let engine = Engine::start(folder, &store, port, &crew.addresses).await?;
+    let at =
+        free_address(&crew.addresses).ok_or_else(|| Failure::failed("no port is free", "run it again"))?;
+    let engine = Engine::start(folder, &store, at.port(), &crew.addresses).await?;
     let api = Api::without_token(engine.url())?;
     let actions = register(&api).await?;
 
@@ -120,7 +115,7 @@ async fn act(options: &Options, folder: &Path, output: Output) -> Result<Played,
     } else {
         seed.to_string()
     };
-    let planned = plan::orders(seed, &tag, orders, fault_rate);
+    let planned = amends_shop::orders(seed, &tag, orders, fault_rate);
     let ids: Vec<String> = planned.iter().map(|order| order.id.clone()).collect();
     let engine = Arc::new(Mutex::new(engine));
     let drive = Arc::new(Drive::new(api.clone()));
@@ -140,7 +135,7 @@ async fn act(options: &Options, folder: &Path, output: Output) -> Result<Played,
     // What was still on its way arrives now, after every saga has ended: it must not change anything.
     crew.stop().await?;
     write_sagas(folder, &sagas)?;
-    let verdict = books::compare(&sagas, &actions, &read_ledgers(folder)?);
+    let verdict = compare(&sagas, &actions, &read_ledgers(folder)?);
     Ok(Played {
         orders,
         seed,
@@ -157,7 +152,7 @@ async fn act(options: &Options, folder: &Path, output: Output) -> Result<Played,
 /// Registers the definitions; gives the names of each one's steps that have an action.
 async fn register(api: &Api) -> Result<HashMap<String, Vec<String>>, Failure> {
     let mut actions = HashMap::new();
-    for text in plan::DEFINITIONS {
+    for text in DEFINITIONS {
         let read =
             definition::from_toml(text).expect("invariant: a test reads the demo's definitions").definition;
         let path = format!("/v1/definitions/{}", encode(&read.name));
@@ -173,7 +168,7 @@ fn read_ledgers(folder: &Path) -> Result<Vec<Line>, Failure> {
     let mut lines = Vec::new();
     for name in NAMES {
         let file = folder.join("ledgers").join(format!("{name}.jsonl"));
-        let read: Vec<Line> = ledger::read(&file).map_err(|e| unwritable(&file, &e))?;
+        let read: Vec<Line> = amends_shop::read(&file).map_err(|e| unwritable(&file, &e))?;
         lines.extend(read);
     }
     Ok(lines)

@@ -31,7 +31,8 @@ impl From<&Played> for Line {
             compensated: verdict.compensated,
             dead: verdict.dead,
             unknown: verdict.unknown,
-            lost: verdict.lost,
+            // An effect that was undone is one that its completed saga lacks.
+            lost: verdict.lost + verdict.wrongly_undone,
             doubled: verdict.doubled,
             left_over: verdict.left_over,
             restarts: played.restarts,
@@ -76,7 +77,7 @@ pub(super) fn words(played: &Played, kept: Option<&Path>) -> String {
     out.push_str("\nEvery participant's ledger compared with every saga:\n\n");
     let mut books = Table::new(&["EFFECTS", ""]);
     for (count, what) in [
-        (verdict.lost, "lost: a completed saga lacks it"),
+        (verdict.lost + verdict.wrongly_undone, "lost: a completed saga lacks it"),
         (verdict.doubled, "doubled: it happened twice"),
         (verdict.left_over, "left over: it happened, was not undone, and no saga completed with it"),
     ] {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use amends_shop::has_ended;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::books::has_ended;
 use crate::client::Api;
 use crate::commands::saga;
 use crate::exit::{Exit, Failure};

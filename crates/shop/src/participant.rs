@@ -1,19 +1,15 @@
-//! A participant of the demo, in a process of its own: it may be killed at any moment.
-
-mod faults;
-pub(crate) mod ledger;
-mod shop;
+//! A participant over HTTP. It may run in a process of its own that is killed at any moment: what it did is in its ledger.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clap::Args;
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -21,105 +17,58 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use self::faults::Fault;
-use self::ledger::Ledger;
-use crate::demo::TIMEOUT;
-use crate::exit::{Exit, Failure};
-use crate::output::print;
-use crate::stdin;
+use crate::ledger::Ledger;
+use crate::shop;
+use crate::{Fault, Lie, TIMEOUT};
 
-/// The line on stdout that says that requests are answered from now on.
-pub(super) const READY: &str = "ready";
-/// What a line on stdout that reports a fault begins with.
-pub(super) const MET: &str = "fault ";
-/// `POST` to this path ends all faults.
-pub(super) const CALM: &str = "/-/calm";
+/// A request to this path ends all faults.
+pub const CALM: &str = "/-/calm";
 
-/// The largest request body; the demo's are a tenth of it.
+/// The largest request body; the orders' are a tenth of it.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// How often, and how far apart, the address is tried again: a killed process frees it within moments.
-const BIND_TRIES: u32 = 100;
-const BIND_AGAIN: Duration = Duration::from_millis(50);
 /// How long what is still on its way may take at the end; it is much more than any fault's delay.
 const END_MAX: Duration = Duration::from_secs(20);
 
-#[derive(Debug, Args)]
-pub(crate) struct Options {
-    /// Its name: inventory, payment or shipping
-    name: String,
-    /// Where it listens
-    #[arg(long)]
-    listen: SocketAddr,
-    /// Where its books are
-    #[arg(long)]
-    folder: PathBuf,
-    /// What faults are drawn from
-    #[arg(long)]
-    seed: u64,
-    /// The share of requests that meet a fault
-    #[arg(long)]
-    fault_rate: f64,
-    /// Kill itself at this request to do something, counted from its start
-    #[arg(long)]
-    crash_at: Option<u32>,
+/// Told the name of each fault that is met.
+pub type Met = Arc<dyn Fn(&'static str) + Send + Sync>;
+
+/// What a participant is opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// Its name: inventory, payment or shipping.
+    pub name: String,
+    /// Where its books are.
+    pub folder: PathBuf,
+    /// What faults are drawn from.
+    pub seed: u64,
+    /// The share of requests that meet a fault.
+    pub fault_rate: f64,
+    /// Kill the process at this request to do something, counted from its start.
+    pub crash_at: Option<u32>,
+    /// How it breaks its word, if it does.
+    pub lie: Option<Lie>,
+    /// Told of each fault.
+    pub met: Met,
 }
 
-/// Runs until standard input ends; then what is still to arrive late arrives, and it ends.
-pub(crate) async fn run(options: Options) -> Result<Exit, Failure> {
-    let broken = |what: &str, e: &io::Error| Failure::failed(format!("{what}: {e}"), "see the demo's report");
-    let ledger =
-        Ledger::open(&options.folder, &options.name).map_err(|e| broken("the books cannot be opened", &e))?;
-    let listener = bind(options.listen).await.map_err(|e| broken("the address cannot be used", &e))?;
-    let (pending, mut all_done) = mpsc::channel(1);
-    let state = State { ledger, requests: HashMap::new(), calls: 0, rate: options.fault_rate };
-    let participant = Arc::new(Participant { options, state: Mutex::new(state) });
-    print(&format!("{READY}\n"))?;
-
-    let mut ended = std::pin::pin!(stdin::ended());
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                tokio::spawn(serve(stream, participant.clone(), pending.clone()));
-            },
-            () = &mut ended => break,
-        }
-    }
-    // Whatever is still on its way holds a sender of its own.
-    drop((pending, listener));
-    let _ = tokio::time::timeout(END_MAX, all_done.recv()).await;
-    Ok(Exit::Done)
-}
-
-async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let mut tries = 0;
-    loop {
-        match TcpListener::bind(address).await {
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse && tries < BIND_TRIES => {
-                tokio::time::sleep(BIND_AGAIN).await
-            }
-            result => return result,
-        }
-        tries += 1;
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("name", &self.name)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }
 
-/// Held by everything that may still do something.
-type Pending = mpsc::Sender<Infallible>;
-
-async fn serve(stream: tokio::net::TcpStream, participant: Arc<Participant>, pending: Pending) {
-    let service = service_fn(move |request| answer(request, participant.clone(), pending.clone()));
-    // A connection that breaks is its caller's affair.
-    let _ = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-}
+/// A participant, with its books open. Clones are the same participant.
+#[derive(Debug, Clone)]
+pub struct Participant(Arc<Inner>);
 
 #[derive(Debug)]
-struct Participant {
+struct Inner {
     options: Options,
     state: Mutex<State>,
 }
@@ -134,6 +83,38 @@ struct State {
 }
 
 impl Participant {
+    /// Opens its books, or begins them.
+    ///
+    /// # Errors
+    /// If they cannot be read or written.
+    pub fn open(options: Options) -> io::Result<Self> {
+        let ledger = Ledger::open(&options.folder, &options.name, options.lie)?;
+        let state = State { ledger, requests: HashMap::new(), calls: 0, rate: options.fault_rate };
+        Ok(Self(Arc::new(Inner { options, state: Mutex::new(state) })))
+    }
+
+    /// Answers requests until `stop` is there; returns when what was still to arrive late has arrived.
+    pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let (pending, mut all_done) = mpsc::channel(1);
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => if let Ok((stream, _)) = accepted {
+                    tokio::spawn(connection(stream, self.clone(), pending.clone()));
+                },
+                () = &mut stop => break,
+            }
+        }
+        // Whatever is still on its way holds a sender of its own.
+        drop((pending, listener));
+        let _ = tokio::time::timeout(END_MAX, all_done.recv()).await;
+    }
+
+    /// Ends all faults.
+    pub fn calm(&self) {
+        self.lock().rate = 0.0;
+    }
+
     /// Carries a request out. One at a time, and on disk before it is answered: this is what makes the guarantees hold.
     fn carry_out(&self, request: &shop::Request) -> io::Result<shop::Answer> {
         shop::handle(&mut self.lock().ledger, request)
@@ -145,7 +126,7 @@ impl Participant {
         let n = state.requests.entry(request.key.clone()).or_default();
         *n += 1;
         let n = *n;
-        let Options { seed, crash_at, .. } = self.options;
+        let Options { seed, crash_at, .. } = self.0.options;
         let rate = state.rate;
         let mut dies = false;
         if !request.is_query() {
@@ -158,19 +139,27 @@ impl Participant {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Held by everything that may still do something.
+type Pending = mpsc::Sender<Infallible>;
+
+async fn connection(stream: TcpStream, participant: Participant, pending: Pending) {
+    let service = service_fn(move |request| answer(request, participant.clone(), pending.clone()));
+    // A connection that breaks is its caller's affair.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }
 
 type Answered = Result<Response<Full<Bytes>>, io::Error>;
 
-async fn answer(
-    request: http::Request<Incoming>,
-    participant: Arc<Participant>,
-    pending: Pending,
-) -> Answered {
+async fn answer(request: http::Request<Incoming>, participant: Participant, pending: Pending) -> Answered {
     if request.uri().path() == CALM {
-        participant.lock().rate = 0.0;
+        participant.calm();
         return Ok(respond((StatusCode::OK, Value::Null)));
     }
     let request = match read(request).await {
@@ -182,7 +171,7 @@ async fn answer(
         return Err(die(&participant, &request));
     }
     if let Some(fault) = fault {
-        report(fault.name());
+        (participant.0.options.met)(fault.name());
     }
     match fault {
         None => participant.carry_out(&request).map(respond),
@@ -218,7 +207,7 @@ async fn answer(
 }
 
 /// Carries a request out when its caller no longer waits for it, or has an answer already.
-fn carry_out_later(participant: Arc<Participant>, request: shop::Request, after: Duration, pending: Pending) {
+fn carry_out_later(participant: Participant, request: shop::Request, after: Duration, pending: Pending) {
     tokio::spawn(async move {
         tokio::time::sleep(after).await;
         let _ = participant.carry_out(&request);
@@ -234,7 +223,7 @@ async fn silence() -> Answered {
 
 /// Ends the process as `kill -9` does: every other time before the request is carried out, else after it, unanswered.
 fn die(participant: &Participant, request: &shop::Request) -> io::Error {
-    let before = participant.options.crash_at.is_some_and(|at| at % 2 == 0);
+    let before = participant.0.options.crash_at.is_some_and(|at| at % 2 == 0);
     if !before && let Err(e) = participant.carry_out(request) {
         return e;
     }
@@ -242,11 +231,6 @@ fn die(participant: &Participant, request: &shop::Request) -> io::Error {
         Ok(()) => io::Error::other("killed"),
         Err(e) => e.into(),
     }
-}
-
-fn report(fault: &str) {
-    // The demo that started this process counts the lines; once it is gone there is nobody to count.
-    let _ = print(&format!("{MET}{fault}\n"));
 }
 
 async fn read(request: http::Request<Incoming>) -> Result<shop::Request, String> {

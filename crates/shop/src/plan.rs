@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::draw::Draw;
+use crate::Draw;
 
-/// The definitions of the demo.
-pub(super) const DEFINITIONS: [&str; 3] = [
+/// The time-out of every operation in the definitions.
+pub const TIMEOUT: Duration = Duration::from_millis(400);
+
+/// The definitions: an order of three steps, an express order with branches and a pivot, and a gift order whose participant
+/// knows no keys.
+pub const DEFINITIONS: [&str; 3] = [
     include_str!("definitions/order.toml"),
     include_str!("definitions/express.toml"),
     include_str!("definitions/gift.toml"),
@@ -21,23 +25,27 @@ const SECOND_THOUGHTS_MS: u32 = 1_500;
 
 /// One order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Order {
+pub struct Order {
     /// The saga's id.
-    pub(super) id: String,
+    pub id: String,
     /// The definition.
-    pub(super) saga: &'static str,
+    pub saga: &'static str,
     /// The saga's input.
-    pub(super) input: Value,
+    pub input: Value,
     /// Somebody cancels it this long after it was accepted.
-    pub(super) cancelled_after: Option<Duration>,
+    pub cancelled_after: Option<Duration>,
 }
 
-/// The orders of a run. `tag` tells the ids of this run from those of others in the same store.
-pub(super) fn orders(seed: u64, tag: &str, count: u32, fault_rate: f64) -> Vec<Order> {
+/// The orders of a run. `tag` tells the ids of this run from those of others in the same store. `fault_rate`: the share of orders
+/// that business refuses or people cancel.
+#[must_use]
+pub fn orders(seed: u64, tag: &str, count: u32, fault_rate: f64) -> Vec<Order> {
     (0..count).map(|n| order(seed, tag, n, fault_rate)).collect()
 }
 
-fn order(seed: u64, tag: &str, n: u32, fault_rate: f64) -> Order {
+/// Order number `n` of a run, as [`orders`] draws it.
+#[must_use]
+pub fn order(seed: u64, tag: &str, n: u32, fault_rate: f64) -> Order {
     let mut draw = Draw::new(seed, &format!("order {n}"));
     let saga = match draw.below(100) {
         0..45 => "demo-order",
@@ -73,7 +81,7 @@ mod tests {
             assert!(checked.warnings.is_empty(), "{:#?}", checked.warnings);
             for step in &checked.definition.steps {
                 for operation in [&step.action, &step.compensation].into_iter().flatten() {
-                    assert_eq!(u128::from(operation.timeout_ms), crate::demo::TIMEOUT.as_millis());
+                    assert_eq!(u128::from(operation.timeout_ms), TIMEOUT.as_millis());
                 }
             }
         }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::demo::TIMEOUT;
-use crate::demo::draw::Draw;
+use crate::{Draw, TIMEOUT};
 
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// Answered with 503 and Retry-After, not carried out.
     Busy,
     /// Answered with 500, not carried out.
@@ -27,8 +26,9 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Its name in the demo's report.
-    pub(super) fn name(self) -> &'static str {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Busy => "busy",
             Self::ErrorBefore => "error, not done",
@@ -43,14 +43,8 @@ impl Fault {
 
     /// Draws the fault of the `n`-th request about `key`, if it meets one. `repeatable`: the same request may arrive twice,
     /// because the participant knows it again.
-    pub(super) fn draw(
-        seed: u64,
-        rate: f64,
-        key: &str,
-        n: u32,
-        is_query: bool,
-        repeatable: bool,
-    ) -> Option<Self> {
+    #[must_use]
+    pub fn draw(seed: u64, rate: f64, key: &str, n: u32, is_query: bool, repeatable: bool) -> Option<Self> {
         let kind = if is_query { "query" } else { "call" };
         let mut draw = Draw::new(seed, &format!("{kind} {key} {n}"));
         if !draw.happens(rate) {

@@ -13,24 +13,24 @@ use std::io;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::ledger::{Ledger, Operation};
+use crate::ledger::{Ledger, Operation};
 
 /// A request, as far as participants look at it.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
-    pub(super) method: Method,
-    pub(super) path: String,
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) path: String,
     /// `Idempotency-Key`; of a query: the last segment of its path.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// `Amends-Action-Key`.
-    pub(super) action_key: Option<String>,
+    pub(crate) action_key: Option<String>,
     /// `Amends-Expires`.
-    pub(super) expires: Option<jiff::Timestamp>,
-    pub(super) body: Value,
+    pub(crate) expires: Option<jiff::Timestamp>,
+    pub(crate) body: Value,
 }
 
 impl Request {
-    pub(super) fn is_query(&self) -> bool {
+    pub(crate) fn is_query(&self) -> bool {
         self.method == Method::GET
     }
 
@@ -41,16 +41,16 @@ impl Request {
     }
 
     /// Whether carrying it out twice is done twice.
-    pub(super) fn is_unprotected(&self) -> bool {
+    pub(crate) fn is_unprotected(&self) -> bool {
         self.path.starts_with("/vouchers")
     }
 }
 
 /// What is answered.
-pub(super) type Answer = (StatusCode, Value);
+pub(crate) type Answer = (StatusCode, Value);
 
 /// Carries a request out, or answers a query.
-pub(super) fn handle(ledger: &mut Ledger, request: &Request) -> io::Result<Answer> {
+pub(crate) fn handle(ledger: &mut Ledger, request: &Request) -> io::Result<Answer> {
     if request.is_query() {
         return Ok(query(ledger, request));
     }
@@ -227,7 +227,7 @@ mod tests {
     impl Shop {
         fn open() -> Self {
             let folder = tempfile::tempdir().unwrap();
-            Self { ledger: Ledger::open(folder.path(), "shop").unwrap(), _folder: folder }
+            Self { ledger: Ledger::open(folder.path(), "shop", None).unwrap(), _folder: folder }
         }
 
         fn call(&mut self, method: Method, path: &str, key: &str, body: Value) -> (u16, Value) {

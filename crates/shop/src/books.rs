@@ -4,36 +4,43 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::participant::ledger::{Line, Operation};
+use crate::{Line, Operation};
 
 /// What was found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) completed: usize,
-    pub(super) compensated: usize,
-    pub(super) dead: usize,
+pub struct Verdict {
+    /// Sagas that completed.
+    pub completed: usize,
+    /// Sagas that were undone.
+    pub compensated: usize,
+    /// Sagas that wait for a person.
+    pub dead: usize,
     /// Unknown, or not ended for another reason.
-    pub(super) unknown: usize,
+    pub unknown: usize,
     /// Effects that a completed saga lacks, or that its ledger knows under another number.
-    pub(super) lost: usize,
+    pub lost: usize,
+    /// Effects of a completed saga that were undone.
+    pub wrongly_undone: usize,
     /// Effects that happened more than once.
-    pub(super) doubled: usize,
+    pub doubled: usize,
     /// Effects of which no saga, or only a compensated one, knows, and that were not undone.
-    pub(super) left_over: usize,
+    pub left_over: usize,
     /// What each of them is, in words.
-    pub(super) findings: Vec<String>,
+    pub findings: Vec<String>,
 }
 
 impl Verdict {
     /// Whether everything is as it should be.
-    pub(super) fn is_clean(&self) -> bool {
-        self.dead + self.unknown + self.lost + self.doubled + self.left_over == 0
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.dead + self.unknown + self.lost + self.wrongly_undone + self.doubled + self.left_over == 0
     }
 }
 
 /// Compares. `sagas`: the API's saga objects. `actions`: the names of the steps with an action, by definition. `ledgers`: the
 /// lines of every participant.
-pub(super) fn compare(sagas: &[Value], actions: &HashMap<String, Vec<String>>, ledgers: &[Line]) -> Verdict {
+#[must_use]
+pub fn compare(sagas: &[Value], actions: &HashMap<String, Vec<String>>, ledgers: &[Line]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut done: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
     let mut undone: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
@@ -65,10 +72,19 @@ pub(super) fn compare(sagas: &[Value], actions: &HashMap<String, Vec<String>>, l
                 verdict.completed += 1;
                 for step in steps {
                     let key = format!("{id}:{step}:action");
-                    if let Some(reason) =
-                        missing(saga, step, done.get(key.as_str()), undone.contains_key(key.as_str()))
-                    {
-                        verdict.lost += 1;
+                    let is_undone = undone.contains_key(key.as_str());
+                    let reason = match missing(saga, step, done.get(key.as_str()), is_undone) {
+                        Missing::Nothing => None,
+                        Missing::Effect(reason) => {
+                            verdict.lost += 1;
+                            Some(reason)
+                        }
+                        Missing::Undone => {
+                            verdict.wrongly_undone += 1;
+                            Some("it was undone".to_owned())
+                        }
+                    };
+                    if let Some(reason) = reason {
                         verdict.findings.push(format!("{key}: the saga is completed, but {reason}"));
                     }
                     explained.insert(key);
@@ -100,22 +116,33 @@ pub(super) fn compare(sagas: &[Value], actions: &HashMap<String, Vec<String>>, l
 }
 
 /// Whether the API shows the saga as ended, one way or the other.
-pub(super) fn has_ended(saga: &Value) -> bool {
+#[must_use]
+pub fn has_ended(saga: &Value) -> bool {
     matches!(saga["status"].as_str(), Some("completed" | "compensated" | "resolved"))
 }
 
-/// What a completed saga lacks of a step, if it lacks anything.
-fn missing(saga: &Value, step: &str, done: Option<&Vec<&Line>>, is_undone: bool) -> Option<String> {
+/// What a completed saga lacks of a step.
+enum Missing {
+    Nothing,
+    /// The effect, for this reason.
+    Effect(String),
+    /// The effect is there, but was undone.
+    Undone,
+}
+
+fn missing(saga: &Value, step: &str, done: Option<&Vec<&Line>>, is_undone: bool) -> Missing {
     let Some(line) = done.and_then(|lines| lines.first()) else {
-        return Some("its ledger does not have it".to_owned());
+        return Missing::Effect("its ledger does not have it".to_owned());
     };
     if is_undone {
-        return Some("it was undone".to_owned());
+        return Missing::Undone;
     }
     let shown = saga["steps"].as_array().into_iter().flatten().find(|shown| shown["name"] == step);
     let serial = shown.and_then(|shown| shown["serial"].as_str());
-    (serial != line.serial.as_deref())
-        .then(|| format!("the ledger knows it as {:?}, the saga as {serial:?}", line.serial))
+    if serial == line.serial.as_deref() {
+        return Missing::Nothing;
+    }
+    Missing::Effect(format!("the ledger knows it as {:?}, the saga as {serial:?}", line.serial))
 }
 
 #[cfg(test)]
@@ -151,8 +178,15 @@ mod tests {
         compare(&sagas, &actions, &ledger)
     }
 
-    fn counts(verdict: &Verdict) -> [usize; 5] {
-        [verdict.dead, verdict.unknown, verdict.lost, verdict.doubled, verdict.left_over]
+    fn counts(verdict: &Verdict) -> [usize; 6] {
+        [
+            verdict.dead,
+            verdict.unknown,
+            verdict.lost,
+            verdict.wrongly_undone,
+            verdict.doubled,
+            verdict.left_over,
+        ]
     }
 
     #[test]
@@ -165,29 +199,29 @@ mod tests {
     #[test]
     fn every_wrong_is_found() {
         type Change = fn(&mut Vec<Value>, &mut Vec<Line>);
-        let wrong: [(&str, Change, [usize; 5]); 9] = [
-            ("a dead saga", |sagas, _| sagas[1]["status"] = "dead".into(), [1, 0, 0, 0, 0]),
-            ("a saga that goes on", |sagas, _| sagas[1]["status"] = "running".into(), [0, 1, 0, 0, 0]),
-            ("an effect that is missing", |_, ledger| drop(ledger.remove(1)), [0, 0, 1, 0, 0]),
+        let wrong: [(&str, Change, [usize; 6]); 9] = [
+            ("a dead saga", |sagas, _| sagas[1]["status"] = "dead".into(), [1, 0, 0, 0, 0, 0]),
+            ("a saga that goes on", |sagas, _| sagas[1]["status"] = "running".into(), [0, 1, 0, 0, 0, 0]),
+            ("an effect that is missing", |_, ledger| drop(ledger.remove(1)), [0, 0, 1, 0, 0, 0]),
             (
                 "an effect under another number",
                 |_, ledger| ledger[1].serial = Some("x".into()),
-                [0, 0, 1, 0, 0],
+                [0, 0, 1, 0, 0, 0],
             ),
             (
                 "an effect that was undone",
                 |_, ledger| {
                     ledger.push(line("a:ship:compensation", Operation::Compensation, "a:ship:action", "a9"))
                 },
-                [0, 0, 1, 0, 0],
+                [0, 0, 0, 1, 0, 0],
             ),
-            ("an effect twice", |_, ledger| ledger.push(ledger[0].clone()), [0, 0, 0, 1, 0]),
-            ("an undo twice", |_, ledger| ledger.push(ledger[3].clone()), [0, 0, 0, 1, 0]),
-            ("an effect not undone", |_, ledger| drop(ledger.remove(3)), [0, 0, 0, 0, 1]),
+            ("an effect twice", |_, ledger| ledger.push(ledger[0].clone()), [0, 0, 0, 0, 1, 0]),
+            ("an undo twice", |_, ledger| ledger.push(ledger[3].clone()), [0, 0, 0, 0, 1, 0]),
+            ("an effect not undone", |_, ledger| drop(ledger.remove(3)), [0, 0, 0, 0, 0, 1]),
             (
                 "an action after its tombstone",
                 |_, ledger| ledger.push(line("b:ship:action", Operation::Action, "b:ship:action", "b2")),
-                [0, 0, 0, 0, 1],
+                [0, 0, 0, 0, 0, 1],
             ),
         ];
         for (what, change, expected) in wrong {
@@ -201,7 +235,7 @@ mod tests {
     fn a_new_key_and_a_strange_saga_are_left_over() {
         for key in ["a:charge:action.2", "c:charge:action"] {
             let verdict = judge(|_, ledger| ledger.push(line(key, Operation::Action, key, "x")));
-            assert_eq!(counts(&verdict), [0, 0, 0, 0, 1], "{key}");
+            assert_eq!(counts(&verdict), [0, 0, 0, 0, 0, 1], "{key}");
         }
     }
 }

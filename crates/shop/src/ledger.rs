@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// What a line of the ledger says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Operation {
+pub enum Operation {
     /// An action was carried out.
     Action,
     /// An action was undone.
@@ -26,17 +26,17 @@ pub(crate) enum Operation {
 
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// The idempotency key it was done under.
-    pub(crate) key: String,
+    pub key: String,
     /// What was done.
-    pub(crate) operation: Operation,
+    pub operation: Operation,
     /// The key of the action that was done, undone, or will never be done.
-    pub(crate) of: String,
+    pub of: String,
     /// The participant's own number for it; a tombstone has none.
-    pub(crate) serial: Option<String>,
+    pub serial: Option<String>,
     /// When, RFC 3339 UTC.
-    pub(crate) at: String,
+    pub at: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ struct Refusal {
 
 /// The books of one participant.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     effects: File,
     refusals: File,
     lines: Vec<Line>,
@@ -56,11 +56,29 @@ pub(super) struct Ledger {
     undone: HashMap<String, usize>,
     refused: HashMap<String, String>,
     prefix: char,
+    lie: Option<Lie>,
 }
+
+/// How a participant breaks its word, to show that the comparison would notice. It believes itself: what it answers is what it
+/// should have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// Some effects happen twice.
+    Doubles,
+    /// Some actions do not happen.
+    Loses,
+    /// Some compensations do not happen.
+    Keeps,
+    /// Some actions are undone although nobody asked for it.
+    Undoes,
+}
+
+/// One effect in so many is a lie.
+const LIE_EVERY: usize = 5;
 
 impl Ledger {
     /// Opens the books of `name` in `folder`, or begins them.
-    pub(super) fn open(folder: &Path, name: &str) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, name: &str, lie: Option<Lie>) -> io::Result<Self> {
         let (effects, lines) = open::<Line>(&folder.join("ledgers"), name)?;
         let (refusals, refused) = open::<Refusal>(&folder.join("refusals"), name)?;
         let mut ledger = Self {
@@ -72,6 +90,7 @@ impl Ledger {
             undone: HashMap::new(),
             refused: refused.into_iter().map(|refusal| (refusal.key, refusal.reason)).collect(),
             prefix: name.chars().next().unwrap_or('x'),
+            lie,
         };
         for line in lines {
             ledger.index(line);
@@ -80,38 +99,40 @@ impl Ledger {
     }
 
     /// What was done under this key, first of all if it was done more than once.
-    pub(super) fn done(&self, key: &str) -> Option<&Line> {
+    pub(crate) fn done(&self, key: &str) -> Option<&Line> {
         self.by_key.get(key).map(|at| &self.lines[*at])
     }
 
     /// The action that was given this number.
-    pub(super) fn by_serial(&self, serial: &str) -> Option<&Line> {
+    pub(crate) fn by_serial(&self, serial: &str) -> Option<&Line> {
         self.by_serial.get(serial).map(|at| &self.lines[*at])
     }
 
     /// What undid this action, or made sure that it never happens.
-    pub(super) fn undone(&self, action_key: &str) -> Option<&Line> {
+    pub(crate) fn undone(&self, action_key: &str) -> Option<&Line> {
         self.undone.get(action_key).map(|at| &self.lines[*at])
     }
 
     /// Why this key was refused, if it was.
-    pub(super) fn refused(&self, key: &str) -> Option<&str> {
+    pub(crate) fn refused(&self, key: &str) -> Option<&str> {
         self.refused.get(key).map(String::as_str)
     }
 
     /// Does something: it has happened once this returns, whatever becomes of the process.
-    pub(super) fn write(&mut self, key: &str, operation: Operation, of: &str) -> io::Result<Line> {
+    pub(crate) fn write(&mut self, key: &str, operation: Operation, of: &str) -> io::Result<Line> {
         let number = self.lines.len() + 1;
         let serial = (operation != Operation::Tombstone).then(|| format!("{}-{number}", self.prefix));
         let at = jiff::Timestamp::now().to_string();
         let line = Line { key: key.to_owned(), operation, of: of.to_owned(), serial, at };
-        append(&mut self.effects, &line)?;
+        for told in told(self.lie.filter(|_| number.is_multiple_of(LIE_EVERY)), &line) {
+            append(&mut self.effects, &told)?;
+        }
         self.index(line.clone());
         Ok(line)
     }
 
     /// Refuses a key for good.
-    pub(super) fn refuse(&mut self, key: &str, reason: &str) -> io::Result<()> {
+    pub(crate) fn refuse(&mut self, key: &str, reason: &str) -> io::Result<()> {
         append(&mut self.refusals, &Refusal { key: key.to_owned(), reason: reason.to_owned() })?;
         self.refused.insert(key.to_owned(), reason.to_owned());
         Ok(())
@@ -130,8 +151,27 @@ impl Ledger {
     }
 }
 
+/// What the ledger says of an effect.
+fn told(lie: Option<Lie>, line: &Line) -> Vec<Line> {
+    match (lie, line.operation) {
+        (Some(Lie::Doubles), Operation::Action | Operation::Compensation) => vec![line.clone(), line.clone()],
+        (Some(Lie::Loses), Operation::Action) | (Some(Lie::Keeps), Operation::Compensation) => Vec::new(),
+        (Some(Lie::Undoes), Operation::Action) => {
+            let key = format!("{} undone", line.key);
+            vec![line.clone(), Line { key, operation: Operation::Compensation, ..line.clone() }]
+        }
+        (
+            None | Some(Lie::Doubles | Lie::Loses | Lie::Keeps | Lie::Undoes),
+            Operation::Action | Operation::Compensation | Operation::Tombstone,
+        ) => vec![line.clone()],
+    }
+}
+
 /// Reads the whole lines of a file.
-pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Vec<T>> {
+///
+/// # Errors
+/// If it cannot be read, or has a line that is none.
+pub fn read<T: DeserializeOwned>(file: &Path) -> io::Result<Vec<T>> {
     let text = std::fs::read_to_string(file)?;
     text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
 }
@@ -164,13 +204,13 @@ mod tests {
     #[test]
     fn books_survive_a_crash_and_a_torn_last_line() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::open(folder.path(), "payment").unwrap();
+        let mut ledger = Ledger::open(folder.path(), "payment", None).unwrap();
         let charge = ledger.write("a:charge:action", Operation::Action, "a:charge:action").unwrap();
         ledger.refuse("b:charge:action", "card refused").unwrap();
         ledger.effects.write_all(b"{\"key\":\"torn").unwrap();
         drop(ledger);
 
-        let mut ledger = Ledger::open(folder.path(), "payment").unwrap();
+        let mut ledger = Ledger::open(folder.path(), "payment", None).unwrap();
         assert_eq!(ledger.done("a:charge:action"), Some(&charge));
         assert_eq!(ledger.by_serial("p-1"), Some(&charge));
         assert_eq!(ledger.refused("b:charge:action"), Some("card refused"));

@@ -4,14 +4,15 @@ use sha2::{Digest as _, Sha256};
 
 /// Numbers drawn for one thing (`what`), in a fixed order.
 #[derive(Debug)]
-pub(super) struct Draw {
+pub struct Draw {
     bytes: [u8; 32],
     at: usize,
 }
 
 impl Draw {
     /// The numbers of `what` under this seed.
-    pub(super) fn new(seed: u64, what: &str) -> Self {
+    #[must_use]
+    pub fn new(seed: u64, what: &str) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(seed.to_be_bytes());
         hasher.update(what.as_bytes());
@@ -19,21 +20,24 @@ impl Draw {
     }
 
     /// The next number, at least 0 and below 1. There are eight of them.
-    pub(super) fn next(&mut self) -> f64 {
+    ///
+    /// # Panics
+    /// If a ninth is asked for.
+    pub fn number(&mut self) -> f64 {
         let four = &self.bytes[self.at..self.at + 4];
         self.at += 4;
         f64::from(u32::from_be_bytes([four[0], four[1], four[2], four[3]])) / (f64::from(u32::MAX) + 1.0)
     }
 
     /// Whether something of this probability happens.
-    pub(super) fn happens(&mut self, probability: f64) -> bool {
-        self.next() < probability
+    pub fn happens(&mut self, probability: f64) -> bool {
+        self.number() < probability
     }
 
     /// A whole number at least 0 and below `end`.
-    pub(super) fn below(&mut self, end: u32) -> u32 {
+    pub fn below(&mut self, end: u32) -> u32 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below `end`, at least 0")]
-        let number = (self.next() * f64::from(end)) as u32;
+        let number = (self.number() * f64::from(end)) as u32;
         number
     }
 }

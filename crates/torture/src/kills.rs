@@ -1,0 +1,301 @@
+//! The long run: orders without pause, every kind of fault, and an engine that is killed again and again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use amends_shop::{Draw, Lie, Order, order};
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::api::{Api, saga_path};
+use crate::ground::{Ground, Market, Setting, folder};
+use crate::patience::until;
+use crate::report::Report;
+use crate::shops::Conduct;
+use crate::store::StoreUrl;
+
+/// The share of requests that meet a fault at the participant, and on their way.
+const FAULT_RATE: f64 = 0.12;
+const TROUBLE_RATE: f64 = 0.06;
+/// Submissions under way at once.
+const AT_ONCE: usize = 16;
+/// Orders a second: enough that every kill meets some at work, few enough that a busy machine gets on with them.
+const ORDERS_PER_SECOND: f64 = 12.0;
+/// How long the engine works before it is killed, at least and at most.
+const WORK_MS: std::ops::Range<u32> = 150..900;
+/// How long it stays dead.
+const DEAD_MS: std::ops::Range<u32> = 0..200;
+/// One kill in so many comes while the engine is starting up, or right after.
+const AT_START_EVERY: u32 = 5;
+/// One kill in so many finds the engine stopped.
+const FROZEN_EVERY: u32 = 6;
+/// How long it takes at most, on a machine that is not dead, to take over what is open.
+const TAKE_OVER_MAX: Duration = Duration::from_secs(1);
+/// How long faults go on after the last kill.
+const AFTERMATH: Duration = Duration::from_secs(1);
+/// Longer than a lease lasts.
+pub(crate) const PAST_THE_LEASE: Duration = Duration::from_millis(16_500);
+
+/// A long run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The store.
+    pub store: StoreUrl,
+    /// How often the engine is killed.
+    pub kills: u32,
+    /// How often it is stopped past its lease; each takes more than a quarter of a minute.
+    pub lapses: u32,
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// How participants break their word: the run must then fail.
+    pub lie: Option<Lie>,
+    /// Told how far it is.
+    pub progress: fn(&str),
+}
+
+impl Run {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the run itself breaks. What it finds is in the report.
+    pub async fn run(self) -> Result<Report> {
+        let began = Instant::now();
+        let folder = folder(&self.store)?;
+        let conduct =
+            Conduct { seed: self.seed, fault_rate: FAULT_RATE, trouble_rate: TROUBLE_RATE, lie: self.lie };
+        let setting = Setting { store: Some(self.store.of_run(folder.path())), ..Setting::default() };
+        let mut market = Market::set(&self.store, folder, conduct, setting).await?;
+        let load = Arc::new(Load::new(market.ground.api.clone(), self.seed));
+        let loading = tokio::spawn(load.clone().run());
+        let mut torturer =
+            Torturer { run: &self, load: &load, rounds: 0, kills: 0, at_start: 0, stops: 0, lapses: 0 };
+        let tortured = torturer.torture(&mut market.ground).await;
+        let Torturer { kills, at_start, stops, lapses, .. } = torturer;
+        tokio::time::sleep(AFTERMATH).await;
+        load.stop.store(true, Ordering::Relaxed);
+        loading.await??;
+        tortured?;
+        let ids = load.ids.lock().await.clone();
+        let faults = market.shops.met();
+        (self.progress)(&format!("{kills} kills, {} orders; faults stop, and all must end", ids.len()));
+        market.shops.calm();
+        let take_overs = take_overs(&market.ground, &ids).await?;
+        let settled = market.settle(&ids).await?;
+        let mut report = Report {
+            store: self.store.name(),
+            seed: self.seed,
+            kills,
+            kills_at_start: at_start,
+            stops,
+            lapses,
+            sagas: ids.len(),
+            completed: 0,
+            compensated: 0,
+            dead: 0,
+            unknown: 0,
+            lost: 0,
+            doubled: 0,
+            wrongly_undone: 0,
+            left_over: 0,
+            take_overs,
+            faults,
+            seconds: began.elapsed().as_secs_f64(),
+            findings: Vec::new(),
+        };
+        report.judge(settled.verdict);
+        Ok(report)
+    }
+}
+
+async fn take_overs(ground: &Ground, ids: &[String]) -> Result<usize> {
+    let mut all = 0;
+    for id in ids {
+        all += ground.entries(id, "taken_over").await?.len();
+    }
+    Ok(all)
+}
+
+/// Whoever kills the engine.
+struct Torturer<'a> {
+    run: &'a Run,
+    load: &'a Load,
+    /// Deaths, two in quick succession counted as one.
+    rounds: u32,
+    kills: u32,
+    at_start: u32,
+    stops: u32,
+    lapses: u32,
+}
+
+impl Torturer<'_> {
+    async fn torture(&mut self, ground: &mut Ground) -> Result<()> {
+        while self.kills < self.run.kills || self.lapses < self.run.lapses {
+            let mut draw = Draw::new(self.run.seed, &format!("kill {} {}", self.kills, self.lapses));
+            pause(&mut draw, WORK_MS).await;
+            self.load.is_alive()?;
+            // Spread over the run.
+            if self.lapses * self.run.kills.max(1) < self.run.lapses * self.kills
+                || self.kills == self.run.kills
+            {
+                self.outlast_the_lease(ground).await?;
+                continue;
+            }
+            self.kill(ground, &mut draw).await?;
+            (self.run.progress)(&format!(
+                "{} of {} kills, {} orders accepted",
+                self.kills,
+                self.run.kills,
+                self.load.ids.lock().await.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// One death, or two in quick succession.
+    async fn kill(&mut self, ground: &mut Ground, draw: &mut Draw) -> Result<()> {
+        let twice = self.rounds % AT_START_EVERY == AT_START_EVERY - 1 && self.kills + 1 < self.run.kills;
+        may_die(&ground.api, twice).await?;
+        if self.rounds % FROZEN_EVERY == FROZEN_EVERY - 1 {
+            ground.engine.freeze()?;
+            self.stops += 1;
+            pause(draw, DEAD_MS).await;
+        }
+        ground.engine.kill().await?;
+        self.rounds += 1;
+        self.kills += 1;
+        pause(draw, DEAD_MS).await;
+        if twice {
+            ground.engine.spawn_again()?;
+            pause(draw, DEAD_MS).await;
+            ground.engine.kill().await?;
+            self.kills += 1;
+            self.at_start += 1;
+        }
+        ground.engine.start_again().await
+    }
+
+    /// Stops the engine until its lease has lapsed, and lets it go on.
+    async fn outlast_the_lease(&mut self, ground: &Ground) -> Result<()> {
+        may_die(&ground.api, false).await?;
+        ground.engine.freeze()?;
+        tokio::time::sleep(PAST_THE_LEASE).await;
+        ground.engine.thaw()?;
+        self.stops += 1;
+        self.lapses += 1;
+        Ok(())
+    }
+}
+
+async fn pause(draw: &mut Draw, ms: std::ops::Range<u32>) {
+    let ms = ms.start + draw.below(ms.end - ms.start);
+    tokio::time::sleep(Duration::from_millis(ms.into())).await;
+}
+
+/// Waits until the engine may die without a saga being taken over three times with nothing between: then it would be left to
+/// people, and rightly so. `twice`: it will be killed again before anything can happen.
+async fn may_die(api: &Api, twice: bool) -> Result<()> {
+    until("every open saga gets on between two deaths of the engine", || async {
+        if !all_got_on(api).await? {
+            return Ok(None);
+        }
+        if !twice {
+            return Ok(Some(()));
+        }
+        // Some may not have been taken over yet in this life: that would be one more.
+        let before = api.metric("amends_take_overs_total").await?;
+        tokio::time::sleep(TAKE_OVER_MAX).await;
+        let settled = before == api.metric("amends_take_overs_total").await? && all_got_on(api).await?;
+        Ok(settled.then_some(()))
+    })
+    .await
+}
+
+/// Whether no open saga's last entry is its take-over.
+async fn all_got_on(api: &Api) -> Result<bool> {
+    let open = api.look("/v1/sagas?status=running,compensating&limit=500").await?.expect(200)?.body;
+    for saga in open["items"].as_array().into_iter().flatten() {
+        let journal = api.journal(saga["id"].as_str().unwrap_or_default()).await?;
+        if journal.last().is_some_and(|entry| entry["kind"] == "taken_over") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whoever orders.
+struct Load {
+    api: Api,
+    seed: u64,
+    tag: String,
+    /// Ids of all orders that were accepted.
+    ids: Mutex<Vec<String>>,
+    stop: AtomicBool,
+    failed: AtomicBool,
+}
+
+impl Load {
+    fn new(api: Api, seed: u64) -> Self {
+        // A store that is named may hold an earlier run.
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let tag = format!("{seed}-{}", since.as_millis());
+        Self { api, seed, tag, ids: Mutex::default(), stop: false.into(), failed: false.into() }
+    }
+
+    /// Orders until it is told to stop.
+    async fn run(self: Arc<Self>) -> Result<()> {
+        let result = self.clone().order_on().await;
+        self.failed.store(result.is_err(), Ordering::Relaxed);
+        result
+    }
+
+    async fn order_on(self: Arc<Self>) -> Result<()> {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        let mut clients: JoinSet<Result<()>> = JoinSet::new();
+        let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / ORDERS_PER_SECOND));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for n in 0.. {
+            ticks.tick().await;
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let place = places.clone().acquire_owned().await?;
+            let order = order(self.seed, &self.tag, n, 0.25);
+            let load = self.clone();
+            clients.spawn(async move {
+                load.submit(order).await?;
+                drop(place);
+                Ok(())
+            });
+            while let Some(ended) = clients.try_join_next() {
+                ended??;
+            }
+        }
+        while let Some(ended) = clients.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+
+    /// An order, and perhaps its cancel. Under the same id it is one order, however often it is sent.
+    async fn submit(&self, order: Order) -> Result<()> {
+        let accepted = self.api.start(order.saga, &order.id, &order.input).await?;
+        ensure!(accepted["id"] == *order.id, "another saga was answered: {accepted}");
+        self.ids.lock().await.push(order.id.clone());
+        if let Some(after) = order.cancelled_after {
+            tokio::time::sleep(after).await;
+            let why = json!({ "reason": "the customer changed their mind" });
+            let cancelled = self.api.insist(&format!("{}/cancel", saga_path(&order.id)), &why).await?;
+            // It may be too late: that is an answer too.
+            ensure!(matches!(cancelled.status, 200 | 202 | 409), "{}: {}", order.id, cancelled.text);
+        }
+        Ok(())
+    }
+
+    fn is_alive(&self) -> Result<()> {
+        ensure!(!self.failed.load(Ordering::Relaxed), "whoever orders has failed");
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Faults that wait for a store, a broker or a machine which is not there yet.
+
+use std::fmt::Write as _;
+
+/// A fault that cannot be shown yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// What happens.
+    pub fault: &'static str,
+    /// What is expected of amends then.
+    pub expected: &'static str,
+    /// What has to be there before it can be shown.
+    pub waits_for: &'static str,
+}
+
+/// All of them. Whoever brings the missing part makes a named fault of each.
+pub const ALL: &[Waiting] = &[
+    Waiting {
+        fault: "COMMIT is applied, then the connection to the database is cut",
+        expected: "it is read again by its nonce; no double transition",
+        waits_for: "a store behind a network (PostgreSQL, MySQL); the engine's part is tested with a store that loses answers",
+    },
+    Waiting {
+        fault: "a database server is killed, or stopped past the lease",
+        expected: "503 meanwhile, the lease lapses, nothing is lost or doubled",
+        waits_for: "a store behind a network",
+    },
+    Waiting {
+        fault: "storms of serialization failures and deadlocks (40001; 1205, 1213, 1020)",
+        expected: "whole transactions are repeated; no partial rows",
+        waits_for: "PostgreSQL, MySQL",
+    },
+    Waiting {
+        fault: "Redis reaches maxmemory in the midst of a saga",
+        expected: "refused as a whole, no half log; releases work; it goes on when there is room",
+        waits_for: "Redis",
+    },
+    Waiting {
+        fault: "SCRIPT FLUSH and FUNCTION FLUSH under load",
+        expected: "functions are loaded again; no failure is seen outside",
+        waits_for: "Redis",
+    },
+    Waiting {
+        fault: "Redis fails over, or an old snapshot is restored",
+        expected: "the regression is noticed, work pauses, no fencing token is used twice",
+        waits_for: "Redis",
+    },
+    Waiting {
+        fault: "a broker is away for ten minutes, then its acknowledgements are lost",
+        expected: "the outbox stays bounded and in order; duplicates carry the same id",
+        waits_for: "the outbox",
+    },
+    Waiting {
+        fault: "an old and a new version of the engine work on one store",
+        expected: "each saga keeps its pinned definition; exactly one of them moves it",
+        waits_for: "a store that several engines may open",
+    },
+    Waiting {
+        fault: "the name of a participant comes to mean 169.254.169.254",
+        expected: "the address that is connected to is checked, not only the name",
+        waits_for: "a check of resolved addresses: participants are named in amends.toml alone, which is trusted",
+    },
+];
+
+/// The table for people.
+#[must_use]
+pub fn table() -> String {
+    let mut out = String::from("not shown, for want of what they need:\n");
+    for Waiting { fault, expected, waits_for } in ALL {
+        let _ = writeln!(out, "  {fault}\n      expected: {expected}\n      waits for: {waits_for}");
+    }
+    out
+}

@@ -1,0 +1,37 @@
+use amends_shop::Lie;
+use amends_torture::faults::runtime;
+use amends_torture::kills::Run;
+use amends_torture::report::Report;
+use amends_torture::store::StoreUrl;
+
+fn run(kills: u32, lie: Option<Lie>) -> Report {
+    let store = std::env::var("AMENDS_TORTURE_STORE").unwrap_or_else(|_| "sqlite:".to_owned());
+    let store = StoreUrl::parse(&store).unwrap();
+    let run = Run { store, kills, lapses: 0, seed: 1, lie, progress: |_| () };
+    runtime().unwrap().block_on(run.run()).unwrap()
+}
+
+#[test]
+fn eight_kills_lose_double_and_wrongly_undo_nothing() {
+    let report = run(8, None);
+    assert!(report.is_good(), "{}", report.words());
+    assert!(report.kills == 8 && report.kills_at_start == 1 && report.stops == 1, "{report:?}");
+    let faults = report.faults.values().sum::<u32>();
+    assert!(faults > 10, "only {faults} faults were met: nothing was shown");
+}
+
+/// Whoever never finds anything may be blind.
+#[test]
+fn participants_that_break_their_word_are_found_out() {
+    type Count = fn(&Report) -> usize;
+    let lies: [(Lie, Count); 4] = [
+        (Lie::Doubles, |report| report.doubled),
+        (Lie::Loses, |report| report.lost),
+        (Lie::Keeps, |report| report.left_over),
+        (Lie::Undoes, |report| report.wrongly_undone),
+    ];
+    for (lie, found) in lies {
+        let report = run(2, Some(lie));
+        assert!(!report.is_good() && found(&report) > 0, "{lie:?} was not noticed: {}", report.words());
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::Deciding;
 use super::answered::{Fence, fence_contradiction};
+use super::evidence::QUERY;
 use super::next::Next;
 use crate::answer::QueryOutcome;
 use crate::saga::Phase;
@@ -144,7 +145,7 @@ impl Deciding {
         let state = self.saga.op(op);
         if state.settled.is_some() || state.sends == 0 || self.is_over(op) {
             let generation = self.saga.op(op).generation;
-            self.evidence(op, generation, &evidence, "query");
+            self.evidence(op, generation, &evidence, QUERY);
         }
     }
 }

@@ -8,6 +8,9 @@ use crate::json;
 use crate::saga::{Knowledge, Phase, Settled};
 use crate::{EntryKind, Evidence, OpKind, OpRef};
 
+/// The source of evidence that a query gave.
+pub(super) const QUERY: &str = "query";
+
 /// How many different contradictions a saga records; the first tell the story.
 const CONTRADICTIONS_MAX: usize = 100;
 
@@ -39,7 +42,13 @@ impl Deciding {
                     self.contradict(op, &format!("executed with serial {other}"), source);
                 }
             }
-            (Settled::Done { .. }, Evidence::Rejected { .. }) => self.contradict(op, "rejected", source),
+            (Settled::Done { .. }, Evidence::Rejected { explicit, .. }) => {
+                // A refusal that would have settled nothing had it come first disagrees with nothing: under `effect` a repeat
+                // may be answered with anything. A query speaks for the operation.
+                if source == QUERY || self.refusal_settles(op, *explicit) {
+                    self.contradict(op, "rejected", source);
+                }
+            }
             (Settled::Done { .. }, Evidence::Sealed) => self.contradict(op, "never executed", source),
             (Settled::Rejected { .. } | Settled::Sealed, Evidence::Done { .. }) => {
                 self.contradict(op, "executed", source)
@@ -55,7 +64,16 @@ impl Deciding {
             op.kind == OpKind::Action && step.compensation.knowledge() == Knowledge::Done;
         let does_not_matter = self.saga.definition.steps[op.step].effect_none;
         let disagrees = match evidence {
-            Evidence::Done { .. } => !compensated_by_fence && !does_not_matter,
+            Evidence::Done { fact } => {
+                // A fence's answer that there was nothing to undo agrees with an action that did not happen.
+                let nothing_to_undo = op.kind == OpKind::Compensation
+                    && fact.get("undone") == Some(&Value::Bool(false))
+                    && matches!(
+                        step.action.knowledge(),
+                        Knowledge::Unsent | Knowledge::Rejected | Knowledge::Sealed
+                    );
+                !compensated_by_fence && !does_not_matter && !nothing_to_undo
+            }
             Evidence::Rejected { .. } | Evidence::Sealed => false,
         };
         if disagrees {
@@ -86,8 +104,7 @@ impl Deciding {
                 }
             }
             Evidence::Rejected { reason, explicit } => {
-                // It names no attempt: after a void it may speak of one that was proved not to have happened.
-                if self.saga.op(op).voided || !self.rejection_settles(op, *explicit) {
+                if !self.refusal_settles(op, *explicit) {
                     return self.hint(op, &format!("rejected: {reason}"), None);
                 }
                 Settled::Rejected { reason: reason.clone() }
@@ -95,6 +112,12 @@ impl Deciding {
             Evidence::Sealed => Settled::Sealed,
         };
         self.push(EntryKind::Settled { op, settled, source: source.into(), by: None });
+    }
+
+    /// Whether a refusal from elsewhere speaks for the operation. It names no attempt: after a void it may speak of one that was
+    /// proved not to have happened.
+    fn refusal_settles(&self, op: OpRef, explicit: bool) -> bool {
+        !self.saga.op(op).voided && self.rejection_settles(op, explicit)
     }
 
     /// Evidence that does not settle is a reason to query at once.

@@ -1,0 +1,147 @@
+//! What became of an operation at its participant, and what a participant may do with a message.
+//!
+//! Nothing is decided before it can be seen: a message whose answer was lost may have been carried out, refused, or still
+//! be on its way. Which of these it is, is chosen when somebody looks: at the next message that arrives, at a query, at the
+//! end. This is the same as choosing at once, with fewer states.
+
+use amends_core::definition::Idempotency;
+
+use crate::guarantee::Guarantee;
+use crate::scene::Promise;
+
+/// What became of one operation at its participant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OpWorld {
+    /// How often it was carried out; two is as bad as more.
+    pub(crate) effects: u8,
+    /// A message was refused, and none carried out.
+    pub(crate) refused: bool,
+    /// Its query said rejected, and that binds.
+    pub(crate) bound: bool,
+    /// Of a fenced action: its undo came first.
+    pub(crate) tombstone: bool,
+    /// How many messages are on their way, or have arrived and nobody knows; two is as bad as more.
+    pub(crate) on_wire: u8,
+    /// When the last of them left at the latest, in milliseconds from now.
+    pub(crate) left_at: i64,
+    /// A message came too late and was refused: a callback may say so, whatever happens to later ones.
+    pub(crate) stale_refusal: bool,
+    /// Of a fenced compensation that was carried out: whether there was something to undo.
+    pub(crate) undone: Option<bool>,
+    /// Attempts that used the retry policy, as counted by who watches the wire.
+    pub(crate) attempts: u32,
+    /// Milliseconds of the budget used, as counted by who watches the wire.
+    pub(crate) spent_ms: u64,
+}
+
+/// What a participant does with a message that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Carries it out, and says done.
+    Accepts,
+    /// Refuses it, and says so.
+    Refuses,
+    /// Has carried it out before, and says done again.
+    Repeats,
+    /// Has carried it out before, and says rejected of the repeat.
+    RejectsRepeat,
+    /// Has carried it out before, and answers the repeat with what means nothing.
+    BalksAtRepeat,
+}
+
+impl OpWorld {
+    /// Puts a message on the wire.
+    pub(crate) fn send(&mut self, left_at: i64) {
+        self.left_at = if self.on_wire > 0 { self.left_at.max(left_at) } else { left_at };
+        self.on_wire = (self.on_wire + 1).min(2);
+    }
+
+    /// A message that was on the wire turns out to have arrived. Which of two, makes no difference: the one that left last
+    /// stays.
+    pub(crate) fn arrived(&mut self) {
+        self.on_wire = self.on_wire.saturating_sub(1);
+    }
+
+    /// A message is carried out.
+    pub(crate) fn accept(&mut self) {
+        self.effects = (self.effects + 1).min(2);
+        self.refused = false;
+    }
+
+    /// A message is refused.
+    pub(crate) fn refuse(&mut self) {
+        self.refused = self.effects == 0;
+    }
+}
+
+impl Promise {
+    /// Whether a message that arrives now may be carried out.
+    pub(crate) fn may_carry_out(&self, world: &OpWorld) -> bool {
+        if world.tombstone && self.remembers {
+            return false;
+        }
+        if world.bound {
+            self.lean_on(Guarantee::Rejected);
+            return false;
+        }
+        let known = match self.idempotency {
+            Idempotency::None => false,
+            Idempotency::Effect => world.effects > 0,
+            Idempotency::Replay => world.effects > 0 || world.refused,
+        };
+        if !known {
+            return true;
+        }
+        self.lean_on(Guarantee::Idempotency);
+        self.lean_on(Guarantee::KeyTtl);
+        !self.remembers
+    }
+
+    /// Whether something that was sent may be carried out, or may have been without anybody knowing.
+    pub(crate) fn threatens(&self, world: &OpWorld) -> bool {
+        world.on_wire > 0 && self.may_carry_out(world)
+    }
+
+    /// What the participant may do with a message that arrives, and how many faults each costs.
+    pub(crate) fn verdicts(&self, world: &OpWorld) -> Vec<(Verdict, u8)> {
+        let mut verdicts = Vec::with_capacity(4);
+        if self.may_carry_out(world) {
+            verdicts.push((Verdict::Accepts, 0));
+        }
+        let idempotent = self.idempotency != Idempotency::None;
+        if idempotent && world.effects > 0 {
+            verdicts.push((Verdict::Repeats, 0));
+            if self.idempotency == Idempotency::Effect {
+                verdicts.push((Verdict::RejectsRepeat, 0));
+                verdicts.push((Verdict::BalksAtRepeat, 0));
+            }
+        } else {
+            // To refuse is no fault of a participant, but a turn that the story takes: it counts once.
+            let again = world.refused || world.bound || world.tombstone;
+            verdicts.push((Verdict::Refuses, u8::from(!again)));
+        }
+        verdicts
+    }
+
+    /// Somebody looks, and what is on the wire has not arrived: from here it is known to be gone if its time is over.
+    pub(crate) fn not_arrived(&self, world: &mut OpWorld) {
+        if let Some(limit_ms) = self.seals_after_ms
+            && world.on_wire > 0
+            && -world.left_at >= limit_ms
+        {
+            self.lean_on(Guarantee::SealsAfter);
+            world.on_wire = 0;
+            world.stale_refusal = true;
+        }
+    }
+
+    /// Forgets what can make no difference any more, so that states that are the same look the same.
+    pub(crate) fn tidy(&self, world: &mut OpWorld) {
+        if world.on_wire > 0 && !self.may_carry_out(world) {
+            world.on_wire = 0;
+        }
+        if self.seals_after_ms.is_none() || world.on_wire == 0 {
+            world.left_at = 0;
+        }
+    }
+}

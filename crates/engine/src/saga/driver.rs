@@ -204,6 +204,16 @@ impl Driver {
         self.carry_out(Step { idle_tick: idle, ..Step::of(decision) }).await.flow()
     }
 
+    /// Fences the former owner. The row is written with it: what that one wrote last may have made the saga nobody's again.
+    pub(super) async fn take_over(&mut self, epoch: u64, lapsed: bool) -> Flow {
+        if !self.lease.holds() {
+            return Flow::Lost;
+        }
+        let input = Input::TakeOver { epoch, lapsed };
+        let decision = decided(decide(&self.saga, &input, self.node.deciding()));
+        self.carry_out(Step { with_row: true, ..Step::of(decision) }).await.flow()
+    }
+
     /// Takes the claims of a saga that waits for them (rule 13): they are taken with the entry that says so, or not at all.
     async fn accept(&mut self) -> Flow {
         if !self.lease.holds() {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use amends_core::{Entry, Input, Problem, Saga, Status, replay};
+use amends_core::{Entry, Problem, Saga, Status, replay};
 use amends_store::{Advance, Error, Mail, Row, Stored, StoredEntry, Submission};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -256,7 +256,7 @@ impl Driver {
         };
         if self.saga.ended.is_none() && (forced || self.saga.epoch != epoch) {
             self.node.meter.take_overs.add();
-            return self.take(&Input::TakeOver { epoch, lapsed }, None).await;
+            return self.take_over(epoch, lapsed).await;
         }
         self.look_up().await
     }

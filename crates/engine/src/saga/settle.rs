@@ -17,13 +17,15 @@ pub(super) struct Step {
     pub(super) mail: Option<(u64, Vec<u8>)>,
     /// Take the saga's claims with it.
     pub(super) take_claims: bool,
+    /// Write the list row, whether or not it changes.
+    pub(super) with_row: bool,
     /// It was a tick that led to nothing.
     pub(super) idle_tick: bool,
 }
 
 impl Step {
     pub(super) fn of(decision: Decision) -> Self {
-        Self { decision, mail: None, take_claims: false, idle_tick: false }
+        Self { decision, mail: None, take_claims: false, with_row: false, idle_tick: false }
     }
 }
 
@@ -99,7 +101,7 @@ fn wake(effects: &[Effect]) -> Option<Time> {
 impl Driver {
     /// Commits a step, then runs its effects, then stays or leaves. Nothing is done before it is durable.
     pub(super) async fn carry_out(&mut self, step: Step) -> Carried {
-        let Step { decision, mail, take_claims, idle_tick } = step;
+        let Step { decision, mail, take_claims, with_row, idle_tick } = step;
         let now = self.node.now();
         let busy = self.calls.any() || !self.mails.is_empty() || self.more_mail || !self.inbox.is_empty();
         let rest =
@@ -107,7 +109,7 @@ impl Driver {
         let status = self.notable_status(&decision);
         let row_wanted = match rest {
             Rest::Leave { .. } => true,
-            Rest::Stay => status.is_some_and(|status| status != self.listed),
+            Rest::Stay => with_row || status.is_some_and(|status| status != self.listed),
         };
         if row_wanted || mail.is_some() || !decision.entries.is_empty() {
             let after = &decision.after;

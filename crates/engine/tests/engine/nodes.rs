@@ -106,6 +106,45 @@ async fn a_node_that_was_suspended_while_another_took_over_is_fenced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_former_owner_wrote_last_does_not_take_the_saga_from_the_next() {
+    use amends_store::{Advance, Item, Journal as _};
+
+    let world = World::new();
+    let engine = world.engine_for(ORDER).await;
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_secs(2))]);
+    submit(&engine, order("o1")).await;
+    until("it is charging", async || world.participants.calls().len() == 2).await;
+    engine.crash();
+    // The former owner lets it go just before the next one's take-over is written.
+    let row = amends_store::Row { owner: None, due_at: Some(world.now()), ..world.row("o1").await };
+    let late = Advance {
+        id: saga_id("o1"),
+        rowid: row.rowid,
+        after: 2,
+        entries: Vec::new(),
+        row: Some(row),
+        release_claims: false,
+        take_claims: Vec::new(),
+        mail: Vec::new(),
+        nonce: 5,
+    };
+    let memory = world.memory.clone();
+    world.store.at_commit(move |n, _| {
+        if n == 1 {
+            let (memory, late) = (memory.clone(), late.clone());
+            tokio::spawn(async move { memory.commit(vec![Item::Advance(late)]).await });
+        }
+        None
+    });
+    world.participants.next("charge", [Does::WorksAfter(Duration::from_secs(2))]);
+    let engine = world.engine().await;
+    until("it is charging again", async || world.participants.calls().len() == 3).await;
+    assert_eq!(world.row("o1").await.owner.map(|(node, _)| node).as_deref(), Some("a"));
+    assert_eq!(status_of(&rest(&engine, "o1").await), Status::Completed);
+    assert_eq!(world.kinds("o1").await.iter().filter(|kind| **kind == "taken_over").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_at_one_node_reaches_a_saga_at_another() {
     let world = World::new();
     let engine = world.engine_for(ORDER).await;

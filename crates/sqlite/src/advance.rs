@@ -4,7 +4,7 @@ use amends_core::{SagaId, Time};
 use amends_store::{Advance, Advanced, Row};
 use rusqlite::{Connection, params};
 
-use crate::rows::{int, number, one};
+use crate::rows::{int, number, one, sought};
 use crate::submit::{append, holder, owner, take};
 use crate::writer::{Counted, Tx, counted};
 
@@ -27,7 +27,7 @@ const ROW: &str = "UPDATE saga SET status = ?2, business_state = ?3, seq = max(s
 
 /// Moves a saga, or says why not.
 pub(crate) fn advance(tx: &mut Tx<'_>, item: &Advance) -> rusqlite::Result<Advanced> {
-    let rowid = int(item.rowid)?;
+    let rowid = sought(item.rowid);
     if last(tx, item.rowid, &item.id)? != Some(item.after) {
         return Ok(Advanced::Conflict);
     }
@@ -43,7 +43,7 @@ pub(crate) fn advance(tx: &mut Tx<'_>, item: &Advance) -> rusqlite::Result<Advan
     }
     take(tx.conn, &item.take_claims, rowid, item.at())?;
     for (mail, answer) in &item.mail {
-        tx.conn.prepare_cached(ANSWER)?.execute(params![answer, int(*mail)?, rowid])?;
+        tx.conn.prepare_cached(ANSWER)?.execute(params![answer, sought(*mail), rowid])?;
     }
     if let Some(row) = &item.row {
         let due_at = due_with_mail(tx.conn, rowid, row)?;
@@ -58,7 +58,7 @@ fn last(tx: &Tx<'_>, rowid: u64, id: &SagaId) -> rusqlite::Result<Option<u64>> {
     if let Some(seq) = tx.seqs.get(rowid) {
         return Ok(Some(seq));
     }
-    let found = one(tx.conn, LAST, [int(rowid)?], |row| Ok((row.get::<_, String>(0)?, number(row, 1)?)))?;
+    let found = one(tx.conn, LAST, [sought(rowid)], |row| Ok((row.get::<_, String>(0)?, number(row, 1)?)))?;
     Ok(found.filter(|(found, _)| found == id.as_str()).map(|(_, seq)| seq))
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 fn is_sqlite(path: &Path) -> Result<(), Error> {
     let mut head = Vec::new();
+    warn_if_shared(path);
     File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head)).map_err(|e| {
         let message = format!("cannot read the database {}: {e}; check its permissions", path.display());
         Error::new(Kind::Unwritable, message)
@@ -45,6 +46,18 @@ fn is_sqlite(path: &Path) -> Result<(), Error> {
     }
     let message = format!("{} is no SQLite database; name another file, or move it away", path.display());
     Err(Error::new(Kind::Refused, message))
+}
+
+/// A file made by somebody else keeps its permissions; whoever runs this should know what they are.
+fn warn_if_shared(path: &Path) {
+    #[cfg(unix)]
+    if let Ok(file) = std::fs::metadata(path)
+        && std::os::unix::fs::MetadataExt::mode(&file) & 0o077 != 0
+    {
+        tracing::warn!("{} can be read by other users of this machine; chmod 600 it", path.display());
+    }
+    #[cfg(not(unix))]
+    let _ = path;
 }
 
 /// Makes the file's name survive a power failure, not only its content.

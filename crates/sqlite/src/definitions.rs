@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
-use crate::rows::{all, int, limit, number, one, time};
+use crate::rows::{all, int, limit, number, one, sought, time};
 
 const COLUMNS: &str = "SELECT name, version, digest, tree, created_at FROM definition";
 
@@ -55,14 +55,14 @@ impl Definitions for SqliteStore {
         let (name, version) = after.unwrap_or_default();
         let sql = format!("{COLUMNS} WHERE (name, version) > (?1, ?2) ORDER BY name, version LIMIT ?3");
         self.readers
-            .read(move |conn| all(conn, &sql, params![name, int(version)?, limit(max)], definition))
+            .read(move |conn| all(conn, &sql, params![name, sought(version), limit(max)], definition))
             .await
     }
 }
 
 fn by_version(conn: &Connection, name: &str, version: u64) -> rusqlite::Result<Option<StoredDefinition>> {
     let sql = format!("{COLUMNS} WHERE name = ?1 AND version = ?2");
-    one(conn, &sql, params![name, int(version)?], definition)
+    one(conn, &sql, params![name, sought(version)], definition)
 }
 
 fn definition(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredDefinition> {

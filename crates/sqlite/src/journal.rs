@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::SqliteStore;
 use crate::advance::set_row;
 use crate::batch::Batch;
-use crate::rows::{self, COLUMNS, all, int, limit, number, one, rowid, time};
+use crate::rows::{self, COLUMNS, all, limit, number, one, rowid, sought, time};
 
 pub(crate) const ENTRIES: &str =
     "SELECT seq, at, keep, body FROM entry WHERE saga = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
@@ -41,9 +41,9 @@ impl Journal for SqliteStore {
         // After a cut-off commit this process sees the state before it, and the next one may see the state after.
         self.health.sure()?;
         let id = id.clone();
-        let written = self
-            .readers
-            .read(move |conn| one(conn, NONCE, params![id.as_str(), int(seq)?], |row| row.get::<_, i64>(0)));
+        let written = self.readers.read(move |conn| {
+            one(conn, NONCE, params![id.as_str(), sought(seq)], |row| row.get::<_, i64>(0))
+        });
         Ok(written.await?.map(|written| written.cast_unsigned() == nonce))
     }
 
@@ -64,21 +64,21 @@ impl Journal for SqliteStore {
 
     async fn park(&self, row: Row) -> Result<(), Error> {
         let row = Row { owner: None, ..row };
-        self.writer.write(move |tx| set_row(tx, int(row.rowid)?, &row, 0, row.due_at)).await
+        self.writer.write(move |tx| set_row(tx, sought(row.rowid), &row, 0, row.due_at)).await
     }
 }
 
 fn load(conn: &Connection, id: &SagaId) -> rusqlite::Result<Option<Stored>> {
     let sql = format!("SELECT {COLUMNS} FROM saga WHERE id = ?1");
     let Some(mut row) = one(conn, &sql, [id.as_str()], rows::row)? else { return Ok(None) };
-    let entries = entries(conn, int(row.rowid)?, 0, usize::MAX)?;
+    let entries = entries(conn, sought(row.rowid), 0, usize::MAX)?;
     // The column is only written together with others.
     row.seq = row.seq.max(entries.last().map_or(0, |entry| entry.seq));
     Ok(Some(Stored { row, entries }))
 }
 
 fn entries(conn: &Connection, rowid: i64, after: u64, max: usize) -> rusqlite::Result<Vec<StoredEntry>> {
-    all(conn, ENTRIES, params![rowid, int(after)?, limit(max)], |row| {
+    all(conn, ENTRIES, params![rowid, sought(after), limit(max)], |row| {
         Ok(StoredEntry { seq: number(row, 0)?, at: time(row, 1)?, keep: row.get(2)?, body: row.get(3)? })
     })
 }

@@ -18,7 +18,8 @@ impl EngineLock {
     /// Takes the lock of a database.
     ///
     /// # Errors
-    /// [`Kind::Refused`], naming the other process if it is known, or if the file cannot be locked at all.
+    /// [`Kind::Refused`], naming the other process if it is known, or if the system has no locks there;
+    /// [`Kind::Unwritable`] if the lock's file cannot be made or written.
     pub(crate) fn take(database: &Path) -> Result<Self, Error> {
         let path = lock_path(database);
         let cannot = |e: std::io::Error| {
@@ -26,8 +27,16 @@ impl EngineLock {
                 format!("cannot lock {}: {e}; an engine must be alone on its database", path.display());
             Error::new(Kind::Refused, message)
         };
-        let mut file =
-            private(OpenOptions::new().read(true).write(true).create(true)).open(&path).map_err(cannot)?;
+        let unwritable = |e: std::io::Error| {
+            let message = format!(
+                "cannot write {}: {e}; the database's folder must be writable by this user",
+                path.display()
+            );
+            Error::new(Kind::Unwritable, message)
+        };
+        let mut file = private(OpenOptions::new().read(true).write(true).create(true))
+            .open(&path)
+            .map_err(unwritable)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(held(&mut file, database)),
@@ -38,7 +47,7 @@ impl EngineLock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        noted.map_err(cannot)?;
+        noted.map_err(unwritable)?;
         Ok(Self { _file: file })
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::params;
 
 use crate::SqliteStore;
-use crate::rows::{all, due, int, limit, number, one, rowid};
+use crate::rows::{all, due, limit, number, one, rowid, sought};
 
 const KNOWN: &str = "SELECT id FROM mail WHERE saga = ?1 AND input_id = ?2";
 
@@ -56,13 +56,13 @@ impl Mailbox for SqliteStore {
 
     async fn mine(&self, lease: &NodeLease, max: usize) -> Result<Vec<Due>, Error> {
         let epoch = lease.epoch;
-        self.readers.read(move |conn| all(conn, MINE, params![int(epoch)?, limit(max)], due)).await
+        self.readers.read(move |conn| all(conn, MINE, params![sought(epoch), limit(max)], due)).await
     }
 
     async fn answer(&self, mail: u64) -> Result<Option<Vec<u8>>, Error> {
         let answer = self
             .readers
-            .read(move |conn| one(conn, ANSWER, [int(mail)?], |row| row.get::<_, Option<Vec<u8>>>(0)));
+            .read(move |conn| one(conn, ANSWER, [sought(mail)], |row| row.get::<_, Option<Vec<u8>>>(0)));
         Ok(answer.await?.flatten())
     }
 }

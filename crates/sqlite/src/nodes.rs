@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
-use crate::rows::{int, number, one};
+use crate::rows::{int, number, one, sought};
 
 const LIVE: &str = "SELECT 1 FROM node WHERE epoch = ?1 AND expires_at > ?2";
 
@@ -62,5 +62,5 @@ impl Nodes for SqliteStore {
 
 /// Whether the lease with this epoch is the last of its node, and not over.
 pub(crate) fn is_live(conn: &Connection, epoch: u64, now: Time) -> rusqlite::Result<bool> {
-    Ok(one(conn, LIVE, params![int(epoch)?, now.0], |_| Ok(()))?.is_some())
+    Ok(one(conn, LIVE, params![sought(epoch), now.0], |_| Ok(()))?.is_some())
 }

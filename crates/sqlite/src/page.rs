@@ -34,7 +34,7 @@ pub(crate) fn page(
     cursor: Option<Cursor>,
     limit: usize,
 ) -> rusqlite::Result<Page> {
-    let before = cursor.map_or(Ok(i64::MAX), |Cursor(rowid)| rows::int(rowid))?;
+    let before = cursor.map_or(i64::MAX, |Cursor(rowid)| rows::sought(rowid));
     let mut statuses = filter.status.clone();
     statuses.sort_unstable();
     statuses.dedup();

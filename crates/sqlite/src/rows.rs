@@ -67,6 +67,11 @@ pub(crate) fn int(value: u64) -> rusqlite::Result<i64> {
     i64::try_from(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }
 
+/// A number to look for: one that SQLite cannot hold is nowhere in it.
+pub(crate) fn sought(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 /// A limit as SQLite keeps it.
 pub(crate) fn limit(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)

@@ -59,7 +59,7 @@ impl Item {
             Self::Submit(submission) => (&submission.row.id, 0, &submission.entries),
             Self::Advance(advance) => (&advance.id, advance.after, &advance.entries),
         };
-        let numbered = entries.iter().zip(after + 1..).all(|(entry, seq)| entry.seq == seq);
+        let numbered = entries.iter().zip(after.saturating_add(1)..).all(|(entry, seq)| entry.seq == seq);
         if numbered && !(after == 0 && entries.is_empty()) {
             return Ok(());
         }

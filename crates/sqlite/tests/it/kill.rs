@@ -93,6 +93,7 @@ async fn acknowledged_writes_survive_a_kill() {
         assert_eq!(left, 0, "the child ended by itself");
         let store = SqliteStore::open(&path, Options::default()).unwrap();
         check(&store, &acknowledged).await;
+        check_counts(&store).await;
         release(&store).await;
     }
     assert!(acknowledged.len() > KILLS * CALLERS / 2, "only {} sagas", acknowledged.len());
@@ -107,6 +108,23 @@ async fn check(store: &SqliteStore, acknowledged: &BTreeMap<String, u64>) {
         assert_eq!(seqs, (1..=stored.row.seq).collect::<Vec<_>>(), "{text}");
         assert!(stored.row.seq < 4 || stored.row.ended_at.is_some(), "{text}: its end and its row are one");
     }
+}
+
+/// The counts, kept from transaction to transaction, are those of the rows.
+async fn check_counts(store: &SqliteStore) {
+    let (mut cursor, mut open, mut ended) = (None, 0, 0);
+    loop {
+        let page = store.page(&ListFilter::default(), cursor, 1_000).await.unwrap();
+        ended += page.rows.iter().filter(|row| row.ended_at.is_some()).count() as u64;
+        open += page.rows.iter().filter(|row| row.ended_at.is_none()).count() as u64;
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let stats = store.stats(now()).await.unwrap();
+    assert_eq!(stats.ended.iter().map(|(_, count)| count).sum::<u64>(), ended);
+    assert_eq!(stats.open.iter().map(|(_, _, count)| count).sum::<u64>(), open);
 }
 
 /// Ends what is open, so that the next child finds its claims free: which proves that they were held by what is there.

@@ -76,6 +76,12 @@ fn other_files_are_refused_and_left_alone() {
     refused(&text, Kind::Refused, &["no SQLite database"]);
     assert_eq!(std::fs::read(&text).unwrap(), b"these are the notes of somebody");
     refused(&folder.path().join("missing/amends.db"), Kind::Unwritable, &["folder must exist"]);
+    std::fs::create_dir(folder.path().join("unlockable.db.lock")).unwrap();
+    refused(
+        &folder.path().join("unlockable.db"),
+        Kind::Unwritable,
+        &["unlockable.db.lock", "must be writable"],
+    );
 }
 
 #[test]

@@ -9,10 +9,12 @@ pub mod claims;
 pub mod definitions;
 pub mod due;
 pub mod flaky;
+mod history;
 pub mod ids;
 pub mod indeterminate;
 pub mod lists;
 pub mod mailbox;
+pub mod model;
 pub mod nodes;
 pub mod racing;
 pub mod retention;
@@ -136,6 +138,7 @@ macro_rules! conformance_suite {
             }
             ids {
                 ids_are_compared_byte_by_byte
+                numbers_of_nothing_find_nothing
                 the_longest_id_fits
             }
             indeterminate {
@@ -143,6 +146,9 @@ macro_rules! conformance_suite {
                 a_rivals_entry_is_told_by_its_nonce
                 trying_again_after_a_lost_answer_changes_nothing
                 nothing_was_written_before
+            }
+            model {
+                random_histories_are_answered_as_by_the_reference
             }
             racing {
                 one_of_many_advances_wins

@@ -133,12 +133,12 @@ pub fn advance(text: &str, rowid: u64, after: u64, entries: u64) -> Advance {
         id: id(text),
         rowid,
         after,
-        entries: (after + 1..=after + entries).map(entry).collect(),
+        entries: (1..=entries).map(|nth| entry(after + nth)).collect(),
         row: None,
         release_claims: false,
         take_claims: Vec::new(),
         mail: Vec::new(),
-        nonce: 1_000 + after,
+        nonce: after.wrapping_add(1_000),
     }
 }
 

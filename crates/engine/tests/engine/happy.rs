@@ -138,3 +138,33 @@ async fn an_input_that_lacks_what_the_definition_needs_is_refused() {
     assert!(matches!(refused, amends_engine::Refused::UnknownDefinition(_)));
     assert_eq!(world.memory.row(&saga_id("o1")).await.expect("memory answers"), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_run() {
+    let mut runs = Vec::new();
+    for seed in [7, 7, 8] {
+        let world = World::new();
+        let engine = world.engine_with(amends_engine::Config::new("a", seed)).await;
+        register(&engine, ORDER).await;
+        world.participants.next("reserve", [Does::IsBusy, Does::WorksSilently, Does::IsBusy, Does::Refuses]);
+        world
+            .participants
+            .next("charge", [Does::Misconfigured, Does::NeverGets, Does::Refuses, Does::IsBusy]);
+        let running: Vec<_> = (0..30)
+            .map(|n| {
+                let engine = engine.clone();
+                tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
+            })
+            .collect();
+        for saga in running {
+            saga.await.expect("no panic");
+        }
+        let mut journals = Vec::new();
+        for n in 0..30 {
+            journals.push(world.journal(&format!("o{n}")).await);
+        }
+        runs.push((journals, world.participants.calls()));
+    }
+    assert!(runs[0] == runs[1], "entry for entry, call for call, time for time");
+    assert!(runs[0] != runs[2], "jitter comes from the seed");
+}

@@ -109,6 +109,25 @@ pub(crate) struct Check {
     /// Also warn of participants that this configuration does not name
     #[arg(long, value_name = "FILE", env = "AMENDS_CONFIG")]
     pub(crate) config: Option<PathBuf>,
+    /// How many faults may happen in one story
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=i64::from(amends_check::FAULTS_MAX)))]
+    pub(crate) faults: u32,
+    /// How long it may take; what is not explored by then is unfinished
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) time: Duration,
+    /// Also fail where a person may be needed, or not everything was explored
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Draw the definition instead of exploring it
+    #[arg(long, value_enum, value_name = "AS")]
+    pub(crate) graph: Option<Graph>,
+}
+
+/// How a definition is drawn.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Graph {
+    /// A Mermaid flowchart.
+    Mermaid,
 }
 
 #[derive(Debug, Args)]

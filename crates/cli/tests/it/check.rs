@@ -14,14 +14,44 @@ action = { to = "a", post = "/one", body = {} }
 "#;
 
 #[test]
-fn a_good_definition_is_accepted() {
+fn a_good_definition_is_explored_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("good.toml"), GOOD).unwrap();
     let ran = run(folder.path(), &["check", "good.toml"]).exits(0);
-    assert!(ran.out.contains("s version 1, 1 step: accepted"), "{ran:?}");
+    assert!(ran.out.contains("good.toml: ends by itself, whatever happens within 3 faults"), "{ran:?}");
     let report = run_with_input(folder.path(), &["-o", "json", "check", "-"], GOOD).exits(0).json();
-    assert_eq!(report["verdict"], "accepted");
-    assert_eq!(report["problems"].as_array().unwrap().len(), 0);
+    assert_eq!(report["verdict"], "ends");
+    assert_eq!(report["faults"], 3);
+    assert!(report["states"].as_u64().unwrap() > 10 && report["depth"].as_u64().unwrap() > 3, "{report:#}");
+    for empty in ["problems", "persons", "warnings"] {
+        assert_eq!(report[empty].as_array().unwrap().len(), 0, "{report:#}");
+    }
+    let trust = report["trust"].as_array().unwrap();
+    let replay =
+        trust.iter().find(|trust| trust["guarantee"] == "replay").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(replay["needed"] == true && !replay["story"].as_array().unwrap().is_empty(), "{replay:#}");
+}
+
+#[test]
+fn where_a_person_may_be_needed_is_told_and_strict_fails_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let weak = GOOD.replace("replay", "none");
+    std::fs::write(folder.path().join("weak.toml"), weak).unwrap();
+    let report = run(folder.path(), &["-o", "json", "check", "weak.toml", "--faults", "1"]).exits(0).json();
+    assert_eq!((report["verdict"].as_str(), report["faults"].as_u64()), (Some("may_need_a_person"), Some(1)));
+    let person = &report["persons"][0];
+    assert_eq!((person["step"].as_str(), person["operation"].as_str()), (Some("one"), Some("action")));
+    assert!(!person["story"].as_array().unwrap().is_empty() && !person["cure"].as_str().unwrap().is_empty());
+    run(folder.path(), &["check", "weak.toml", "--faults", "1", "--strict"]).exits(1);
+    run(folder.path(), &["check", "weak.toml", "--faults", "99"]).exits(2);
+}
+
+#[test]
+fn a_definition_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("good.toml"), GOOD).unwrap();
+    let drawn = run(folder.path(), &["check", "good.toml", "--graph", "mermaid"]).exits(0).out;
+    assert!(drawn.starts_with("flowchart") && drawn.contains("one"), "{drawn}");
 }
 
 #[test]

@@ -16,7 +16,9 @@ fn with_example(name: &str, participants: &Participants, names: &[&str]) -> Serv
     let file = file.to_str().unwrap();
     // Registration has nothing to warn of, and `check` says the same.
     let checked =
-        run(server.folder.path(), &["-o", "json", "check", file, "--config", "amends.toml"]).exits(0).json();
+        run(server.folder.path(), &["-o", "json", "check", file, "--config", "amends.toml", "--faults", "1"])
+            .exits(0)
+            .json();
     assert_eq!(checked["warnings"], json!([]), "{checked:#}");
     let applied = server.cli(&["definition", "apply", file]).exits(0);
     assert!(!applied.err.contains("warning"), "{applied:?}");

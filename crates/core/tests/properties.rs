@@ -254,7 +254,7 @@ impl Run {
             11 => {
                 self.calls.clear();
                 self.epoch += 1;
-                Input::TakeOver { epoch: self.epoch, lapsed: choice.how % 2 == 0 }
+                Input::TakeOver { epoch: self.epoch, lapsed: choice.how.is_multiple_of(2) }
             }
             12 => {
                 let evidence = match choice.how % 3 {

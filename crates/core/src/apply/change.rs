@@ -163,7 +163,7 @@ fn sending(state: &mut OpState, attempt: u32, verifying: bool, waited_ms: u64, a
     state.verifying = verifying;
     if !verifying {
         state.attempts += 1;
-        state.budget_used_ms += waited_ms;
+        state.budget_used_ms = state.budget_used_ms.saturating_add(waited_ms);
     }
     state.first_send_at.get_or_insert(at);
     state.not_quiet_until(at);
@@ -184,7 +184,7 @@ fn not_sent(state: &mut OpState) {
 fn answered(state: &mut OpState, outcome: &Outcome, settles: bool, took_ms: u64, at: Time) {
     // A configuration fault uses no attempt, so the next send has the same slot of the budget.
     if !state.verifying && !matches!(outcome, Outcome::Misconfigured { .. }) {
-        state.budget_used_ms += took_ms;
+        state.budget_used_ms = state.budget_used_ms.saturating_add(took_ms);
     }
     // The request cannot have left later than its answer came, nor than the call was given up.
     state.not_quiet_until(at);

@@ -5,8 +5,6 @@ use serde_json::{Number, Value};
 use super::diagnostic::{Place, Report};
 use crate::json;
 
-/// Names that `serde_json` uses for its own purposes: a tree with them would not be the same when read again.
-
 /// A value and the line it stands in: that of its name where it has one.
 #[derive(Debug)]
 pub(super) struct Node {

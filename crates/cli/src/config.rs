@@ -147,6 +147,26 @@ mod tests {
         }
     }
 
+    /// The files that the parsers of `[server]` and `[participants]` are fuzzed with.
+    #[test]
+    fn every_file_of_the_corpus_is_read_or_refused_with_place_and_remedy() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/config");
+        let mut read = 0;
+        for file in std::fs::read_dir(corpus).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            let Ok(text) = String::from_utf8(bytes) else { continue };
+            match Config::read(&text, "amends.toml") {
+                Ok(_) => read += 1,
+                Err(refused) => {
+                    let said = refused.to_string();
+                    assert!(said.contains("amends.toml: ") && said.contains("next: "), "{text}: {said}");
+                    assert!(!said.contains("canary"), "{said}");
+                }
+            }
+        }
+        assert!(read >= 2, "{read} files were read");
+    }
+
     #[test]
     fn secrets_in_the_file_are_refused_and_not_shown() {
         let said = refused("[participants.a]\nurl = \"http://a\"\nsecret = \"hunter2\"");

@@ -39,5 +39,6 @@ pub use breaker::BreakerState;
 pub use config::{ParticipantConfig, Problem};
 pub use participants::{CallbackUrl, ParticipantState, Participants, Settings};
 pub use port::{Called, Caller, Clock, HeldReason, LeaseCheck, Outgoing};
+pub use retry_after::retry_after_ms;
 pub use signature::{SigningKey, Unverified};
 pub use value::{EnvLookup, VALUE_BYTES_MAX, Value};

@@ -7,7 +7,8 @@ use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
 /// The wait that an answer asks for in milliseconds; a date in the past is no wait. `None`: it asks for none, or unreadably.
-pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Time) -> Option<u64> {
+#[must_use]
+pub fn retry_after_ms(headers: &HeaderMap, now: Time) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // So many digits that they do not fit are still a number of seconds: the longest one.

@@ -49,6 +49,8 @@ const EDGES: &[Edges] = &[
     // The other side of the wire: they know the engine by its addresses alone, so they would find its faults.
     allow("amends-shop", &[], &["core"]),
     allow("amends-torture", &["shop"], &[]),
+    // It calls the parsers of all of them.
+    allow("amends-fuzz-targets", &["core", "store", "engine", "participants", "server"], &[]),
     allow("xtask", &[], &[]),
 ];
 

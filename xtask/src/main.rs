@@ -5,9 +5,11 @@
 mod call;
 mod ci;
 mod requirement;
+mod sim;
 mod stage;
 mod test;
 mod tidy;
+mod torture;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +23,10 @@ usage: cargo xtask COMMAND
                                selects, without the doc tests)
   ci                           everything a change must pass, from cheap to dear; stops at the first failure
   tidy                         the hygiene rules of the tree
+  sim --seconds N [--seed S]   the simulation, seed after seed; failing ones join crates/sim/seeds/
+  sim --seed S                 one seed of it, with all that happens
+  torture [--kills N] [--store URL] [--json] …
+                               the binary killed again and again on a real store; `--help` names the rest
   advisories                   known vulnerabilities in Cargo.lock; needs the network, so `ci` does not run it
 ";
 
@@ -32,6 +38,9 @@ fn main() -> ExitCode {
         ["test", "--", rest @ ..] => enter_root().and_then(|()| test::run(rest)),
         ["ci"] => enter_root().and_then(|()| ci::run()),
         ["tidy"] => enter_root().and_then(|()| tidy::run()),
+        ["sim", "--seconds", seconds, rest @ ..] => enter_root().and_then(|()| sim::long(seconds, rest)),
+        ["sim", "--seed", seed] => enter_root().and_then(|()| sim::one(seed)),
+        ["torture", rest @ ..] => enter_root().and_then(|()| torture::run(rest)),
         ["advisories"] => enter_root().and_then(|()| ci::advisories()),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -18,6 +18,8 @@ use crate::call::Call;
 pub(crate) const FOR_TESTS: &[Requirement] = &[
     // Participants written in another language, with its standard library alone.
     apt("python3", "python3"),
+    // Torture sets the wall clock of a single process.
+    apt("faketime", "faketime"),
     cargo("cargo-nextest", "0.9.143"),
 ];
 

@@ -130,10 +130,10 @@ impl Report {
             ("left over", self.left_over),
         ];
         for (name, n) in counts {
-            let _ = writeln!(out, "  {name:<30} {n:>6}");
+            let _ = writeln!(out, "  {name:<38} {n:>6}");
         }
         for (name, n) in &self.faults {
-            let _ = writeln!(out, "  fault: {name:<23} {n:>6}");
+            let _ = writeln!(out, "  fault: {name:<31} {n:>6}");
         }
         for finding in self.shortcomings() {
             let _ = writeln!(out, "FOUND {finding}");

@@ -54,6 +54,17 @@ async fn a_second_engine_is_refused_while_the_first_runs() {
 }
 
 #[test]
+fn a_link_to_the_file_is_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("amends.db"), folder.path().join("link.db"));
+    let first = open(&path).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert_eq!(open(&link).unwrap_err().kind, Kind::Refused);
+    drop(first);
+    drop(open(&link).unwrap());
+}
+
+#[test]
 fn tables_of_a_newer_version_are_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("amends.db");

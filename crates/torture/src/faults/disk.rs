@@ -174,7 +174,10 @@ pub(super) async fn file_is_read_only(store: StoreUrl) -> Result<()> {
     read_only.set(true)?;
     let start = market.ground.engine.start_with().clone();
     let (code, told) = Engine::start_in_vain(&start).await?;
-    ensure!(code == Some(1) && told.contains("amends.db") && told.contains("next: "), "{code:?}: {told}");
+    ensure!(
+        code == Some(1) && told.contains("amends.db") && told.contains("next: check the folder"),
+        "{code:?}: {told}"
+    );
     read_only.set(false)?;
     market.ground.engine.start_again().await?;
     let settled = market.settle_clean(&ids).await?;

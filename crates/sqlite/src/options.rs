@@ -14,6 +14,8 @@ pub struct Options {
     /// Pages in the write-ahead log at which they are copied into the database. Large, because a copy costs most by
     /// being made often: at SQLite's own 1,000 it is half of the slowest hundredth of all commits.
     pub checkpoint_pages: u32,
+    /// How often the store looks whether it is idle, to empty its log and give its room back to the disk.
+    pub idle_interval: Duration,
     /// Memory of the writer's page cache, in KiB.
     pub writer_cache_kib: u32,
     /// Pages of 4 KiB the database may have; `None`: what the disk holds.
@@ -31,6 +33,7 @@ impl Default for Options {
             queue_max: 4_096,
             check_bytes_max: 64 << 20,
             checkpoint_pages: 16_000,
+            idle_interval: Duration::from_secs(10),
             writer_cache_kib: 32 << 10,
             page_max: None,
             probe_interval: Duration::from_secs(5),

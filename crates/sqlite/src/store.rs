@@ -54,6 +54,8 @@ impl SqliteStore {
             filesystem::check(&path)?;
         }
         create::file(&path)?;
+        // One file has one lock, by whichever links it is reached.
+        let path = path.canonicalize().unwrap_or(path);
         let lock = EngineLock::take(&path)?;
         let health = Arc::new(Health::new(path.clone()));
         let note = |source: rusqlite::Error| health.note(&source);
@@ -62,13 +64,16 @@ impl SqliteStore {
         let wal = Arc::new(Wal::new(&path));
         let woken = wal::watch(&mut conn, &wal, options.checkpoint_pages).map_err(note)?;
         let copying = writing(&path, READER_CACHE_KIB).map_err(note)?;
+        // It must not wait for readers: it would hold up the writer meanwhile.
+        copying.busy_timeout(Duration::ZERO).map_err(note)?;
         let reading: Result<Vec<Connection>, _> =
             (0..options.reader_max.max(1)).map(|_| reading(&path)).collect();
         let readers = Readers::new(reading.map_err(note)?, Arc::clone(&health));
         let (queue_max, probe) = (options.queue_max.max(1), options.probe_interval);
         let writer = Writer::start(conn, Arc::clone(&health), Arc::clone(&wal), queue_max, probe)?;
+        let (copies, watched) = (Arc::clone(&wal), Arc::clone(&health));
         let checkpointer =
-            wal::start_checkpointer(copying, Arc::clone(&wal), Arc::clone(&health), woken, writer.queue())?;
+            wal::start_checkpointer(copying, copies, watched, woken, writer.queue(), options.idle_interval)?;
         Ok(Self { writer, readers, health, wal, checkpointer: Mutex::new(Some(checkpointer)), _lock: lock })
     }
 

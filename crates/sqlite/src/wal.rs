@@ -15,8 +15,6 @@ use crate::error::Trouble;
 use crate::health::Health;
 use crate::writer::Request;
 
-/// How often an idle store is looked after.
-const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 /// A store with fewer commits between two looks is idle; a node's lease alone makes a few.
 const IDLE_COMMITS_MAX: u64 = 100;
 /// A log shorter than this is not worth being emptied.
@@ -138,10 +136,11 @@ pub(crate) fn start_checkpointer(
     health: Arc<Health>,
     woken: mpsc::Receiver<()>,
     writer: mpsc::Sender<Request>,
+    idle_interval: Duration,
 ) -> Result<JoinHandle<()>, Error> {
     std::thread::Builder::new()
         .name("amends-sqlite-checkpointer".to_owned())
-        .spawn(move || run(&conn, &wal, &health, &woken, &writer))
+        .spawn(move || run(&conn, &wal, &health, &woken, &writer, idle_interval))
         .map_err(|e| Error::new(Kind::Unavailable, format!("cannot start the checkpointer's thread: {e}")))
 }
 
@@ -151,10 +150,11 @@ fn run(
     health: &Health,
     woken: &mpsc::Receiver<()>,
     writer: &mpsc::Sender<Request>,
+    idle_interval: Duration,
 ) {
     let mut commits_seen = 0;
     loop {
-        match woken.recv_timeout(IDLE_INTERVAL) {
+        match woken.recv_timeout(idle_interval) {
             Ok(()) => {
                 let mut passes = 0;
                 while health.writable().is_ok()

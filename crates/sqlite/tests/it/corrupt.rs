@@ -7,8 +7,8 @@ use amends_store::conformance::samples::{
     Vary as _, advance, advanced, create, id, in_ms, join, load, now, row, submission,
 };
 use amends_store::{
-    Advance, Advanced, Error, Health as _, Item, Journal as _, Kind, Outcome, Row, StoredEntry, Submission,
-    Work as _,
+    Advance, Advanced, Error, Health as _, Item, Journal as _, Kind, Lists as _, Outcome, Row, StoredEntry,
+    Submission, Work as _,
 };
 
 /// Stands in the page to be damaged, which it fills.
@@ -114,8 +114,10 @@ async fn a_damaged_row_fails_its_item_and_no_other_of_the_batch() {
     let path = folder.path().join("amends.db");
     let (bad, good) = damaged(&path, true).await;
     let store = open_unchecked(&path);
-    let with_row =
-        |text: &str, rowid| Advance { row: Some(row(text).due(now())), ..advance(text, rowid, 1, 1) };
+    let with_row = |text: &str, rowid| Advance {
+        row: Some(row(text).status("unknown").due(now())),
+        ..advance(text, rowid, 1, 1)
+    };
     let batch = vec![
         Item::Advance(with_row("good", good)),
         Item::Advance(with_row("bad", bad)),
@@ -130,5 +132,11 @@ async fn a_damaged_row_fails_its_item_and_no_other_of_the_batch() {
     let answers: Vec<Advanced> = [0, 2, 3].map(|nth| advanced(outcomes[nth].clone())).to_vec();
     assert_eq!(answers, [Advanced::Committed, Advanced::Conflict, Advanced::Committed]);
     assert_eq!(load(&store, "good").await.entries.len(), 3);
+    // What was undone together with the bad one is not counted twice.
+    let open = store.stats(now()).await.unwrap().open;
+    assert_eq!(
+        open,
+        [("running", 53), ("unknown", 1)].map(|(word, n)| (word.to_owned(), "order".to_owned(), n))
+    );
     is_corrupt(&store.health().unwrap_err(), &path);
 }

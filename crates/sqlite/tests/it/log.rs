@@ -51,6 +51,23 @@ async fn a_long_log_is_copied_and_begins_again_while_writes_go_on() {
 }
 
 #[tokio::test]
+async fn an_idle_store_gives_the_logs_room_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("amends.db");
+    let options = Options { idle_interval: Duration::from_millis(20), ..Options::default() };
+    let store = SqliteStore::open(&path, options).unwrap();
+    let entry = StoredEntry { seq: 1, at: Default::default(), keep: false, body: vec![b'x'; 2_000_000] };
+    create(&store, Submission { entries: vec![entry.clone()], ..submission(row("order:1"), &[]) }).await;
+    while store.wal_bytes() > 0 || gauge(&store, "wal_pages") > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(load(&store, "order:1").await.entries, [entry]);
+    // It begins anew.
+    create(&store, submission(row("order:2"), &[])).await;
+    assert!(store.wal_bytes() > 0);
+}
+
+#[tokio::test]
 async fn reads_go_on_while_a_reader_is_slow() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("amends.db");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use amends_core::definition::{Definition, Idempotency, Operation, show_duration};
+use amends_core::definition::{Definition, Idempotency, Operation, StepKind, show_duration};
 use amends_core::{OpKind, OpRef};
 
 /// Longer than anybody verifies, and any participant remembers: to see whether time is what is missing.
@@ -15,12 +15,24 @@ pub(crate) fn cure(
     op: OpRef,
     needs_person: &dyn Fn(&Arc<Definition>) -> bool,
 ) -> String {
+    let cure = guarantee(definition, op).unwrap_or_else(|| more_time(definition, op, needs_person));
+    let step = &definition.steps[op.step];
+    if step.effect_none && step.kind == StepKind::Compensatable && definition.deadline_ms.is_none() {
+        return format!(
+            "{cure}; or give the saga a `deadline`: going back, what became of this step does not matter"
+        );
+    }
+    cure
+}
+
+/// What is to be declared, if something is missing.
+fn guarantee(definition: &Definition, op: OpRef) -> Option<String> {
     let operation = operation(definition, op);
     let (to, kind) = (&operation.to, op.kind.as_str());
     let asks_by_serial = operation.query.as_ref().is_some_and(|query| query.needs_serial);
     let is_asked = operation.query.is_some() && !asks_by_serial;
     let sealed = operation.seals_after_ms.is_some();
-    match (operation.idempotency, is_asked, sealed) {
+    Some(match (operation.idempotency, is_asked, sealed) {
         (Idempotency::None | Idempotency::Effect, false, _) if asks_by_serial => format!(
             "ask about the {kind} by `${{key}}`: its query needs `${{serial}}`, which is not known when the answer was lost"
         ),
@@ -36,9 +48,9 @@ pub(crate) fn cure(
             "give the {kind} a `query`; or declare `idempotency = \"replay\"` for `{to}`, if a repeat gets the first answer again"
         ),
         (Idempotency::None, true, true) | (Idempotency::Effect, true, _) | (Idempotency::Replay, _, _) => {
-            more_time(definition, op, needs_person)
+            return None;
         }
-    }
+    })
 }
 
 /// What is declared is enough: what is missing is time. Tried, rather than guessed.

@@ -20,11 +20,11 @@ pub trait Machine: Sync {
         amends_core::submit(definition, submission, claims, now)
     }
 
-    /// Decides what an input leads to; see [`amends_core::decide`]. Must be a function of its arguments: the same again
+    /// Decides what an input leads to; see [`amends_core::decide()`]. Must be a function of its arguments: the same again
     /// gives the same answer.
     ///
     /// # Errors
-    /// As [`amends_core::decide`]: only what a person asks for can be refused.
+    /// As [`amends_core::decide()`]: only what a person asks for can be refused.
     fn decide(&self, saga: &Saga, input: &Input, now: Now) -> Result<Decision, Refusal> {
         amends_core::decide(saga, input, now)
     }

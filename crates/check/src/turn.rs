@@ -9,6 +9,7 @@
 //! another has waited.
 
 use amends_core::answer::{Outcome, QueryOutcome};
+use amends_core::definition::Idempotency;
 use amends_core::{
     By, Effect, Entry, EntryKind, Evidence, Input, OpKind, OpRef, ParkReason, Person, PersonAction, Phase,
     Saga,
@@ -249,7 +250,13 @@ fn callback(scene: &Scene, state: &mut State, op: OpRef, done: bool) -> Input {
         }
         Evidence::Done { fact: fact(scene, state, op) }
     } else {
-        state.world_mut(op).stale_refusal = false;
+        let replays = scene.promise(op).idempotency == Idempotency::Replay;
+        let world = state.world_mut(op);
+        world.stale_refusal = false;
+        if replays {
+            // Whoever has refused a message gives that answer to all others, too.
+            world.refuse();
+        }
         Evidence::Rejected { reason: String::new(), explicit: true }
     };
     Input::Evidence { op, generation: 1, evidence, source: "callback".into() }

@@ -145,3 +145,77 @@ impl Promise {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use amends_core::OpRef;
+    use amends_core::definition::from_toml;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    /// What may happen to a message, of an operation that declares this, once this has happened.
+    fn verdicts(
+        declares: &str,
+        dropped: Option<Guarantee>,
+        happened: impl Fn(&mut OpWorld),
+    ) -> Vec<(Verdict, u8)> {
+        let text = format!(
+            "saga = \"one\"\nversion = 1\n[participants.p]\n{declares}\n[[step]]\nname = \"a\"\npivot = true\n[step.action]\nto = \"p\"\npost = \"/a\"\n"
+        );
+        let definition = from_toml(&text).expect("a definition").definition;
+        let scene = Scene::new(&definition, 1, dropped.map(|guarantee| (0, guarantee)), true);
+        let mut world = OpWorld::default();
+        happened(&mut world);
+        scene.promise(OpRef::action(0)).verdicts(&world)
+    }
+
+    const FIRST: [(Verdict, u8); 2] = [(Verdict::Accepts, 0), (Verdict::Refuses, 1)];
+
+    #[test]
+    fn a_first_message_is_carried_out_or_refused() {
+        for declares in ["idempotency = \"none\"", "idempotency = \"effect\"", "idempotency = \"replay\""] {
+            assert_eq!(verdicts(declares, None, |_| {}), FIRST, "{declares}");
+        }
+    }
+
+    #[test]
+    fn a_repeat_is_answered_as_declared() {
+        let after_done = |declares| verdicts(declares, None, OpWorld::accept);
+        assert_eq!(after_done("idempotency = \"none\""), FIRST);
+        assert_eq!(after_done("idempotency = \"replay\""), [(Verdict::Repeats, 0)]);
+        assert_eq!(
+            after_done("idempotency = \"effect\""),
+            [(Verdict::Repeats, 0), (Verdict::RejectsRepeat, 0), (Verdict::BalksAtRepeat, 0)]
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_repeated_only_by_who_replays() {
+        let after_refusal = |declares| verdicts(declares, None, OpWorld::refuse);
+        assert_eq!(after_refusal("idempotency = \"replay\""), [(Verdict::Refuses, 0)]);
+        assert_eq!(after_refusal("idempotency = \"effect\""), [(Verdict::Accepts, 0), (Verdict::Refuses, 0)]);
+    }
+
+    #[test]
+    fn a_query_that_said_rejected_binds() {
+        let bound = |world: &mut OpWorld| world.bound = true;
+        assert_eq!(verdicts("idempotency = \"effect\"", None, bound), [(Verdict::Refuses, 0)]);
+    }
+
+    #[test]
+    fn a_tombstone_refuses_what_comes_after_it_for_as_long_as_it_is_remembered() {
+        let buried = |world: &mut OpWorld| world.tombstone = true;
+        assert_eq!(verdicts("fenced = true", None, buried), [(Verdict::Refuses, 0)]);
+        let forgotten = verdicts("fenced = true", Some(Guarantee::KeyTtl), buried);
+        assert_eq!(forgotten, [(Verdict::Accepts, 0), (Verdict::Refuses, 0)]);
+    }
+
+    #[test]
+    fn a_guarantee_that_is_dropped_is_not_kept() {
+        let without = |guarantee| verdicts("idempotency = \"replay\"", Some(guarantee), OpWorld::accept);
+        assert_eq!(without(Guarantee::Idempotency), FIRST);
+        assert_eq!(without(Guarantee::KeyTtl), [(Verdict::Accepts, 0), (Verdict::Repeats, 0)]);
+        assert_eq!(without(Guarantee::Rejected), [(Verdict::Repeats, 0)], "another guarantee is kept");
+    }
+}

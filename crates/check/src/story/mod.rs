@@ -58,6 +58,7 @@ pub(crate) fn tell(
     let mut last = None;
     for scene in scenes {
         lines.extend(words.of_move(&scene.before, &scene.happens, &scene.turn.entries));
+        lines.extend(words.sent_again(&scene.before, &scene.happens, &scene.turn.entries));
         lines.extend(scene.turn.entries.iter().filter_map(follows).map(str::to_owned));
         ending = scene.ending.unwrap_or(ending);
         last = Some(scene.turn.after);

@@ -228,6 +228,17 @@ impl<'s> Words<'s> {
         }
     }
 
+    /// What is sent again at once, because of what has just been learnt.
+    pub(super) fn sent_again(&self, state: &State, happens: &Move, entries: &[Entry]) -> Vec<String> {
+        let sent = entries.iter().filter_map(|entry| match &entry.kind {
+            EntryKind::Sending { op, .. } if state.saga.op(*op).sends > 0 => Some(*op),
+            _ => None,
+        });
+        sent.filter(|op| *happens != Move::Wait { op: *op })
+            .map(|op| format!("{} is sent again, under the same key.", capital(&self.op(op))))
+            .collect()
+    }
+
     fn of_callback(&self, state: &State, op: OpRef, done: bool) -> String {
         let (name, to) = (self.op(op), self.to(op));
         match (done, state.world(op).effects > 0) {

@@ -2,7 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use std::time::Duration;
+
 use amends_check::{Options, Report, check_text};
+
+/// Within so many faults, and with all the time that a busy machine may need.
+pub(crate) fn within(faults: u32) -> Options {
+    Options { faults, time_max: Duration::from_secs(3_600), ..Options::default() }
+}
 
 /// A definition and what is expected of it.
 pub(crate) struct Case {
@@ -40,9 +47,14 @@ impl Case {
             .collect()
     }
 
-    /// How many faults its header asks for; 3 if it does not say.
+    /// How many faults it takes to see what its header says; 2 if it does not say.
     pub(crate) fn faults(&self) -> u32 {
-        self.header("faults").first().map_or(3, |faults| faults.parse().expect("a number"))
+        self.header("faults").first().map_or(2, |faults| faults.parse().expect("a number"))
+    }
+
+    /// Whether its header says that it has many states.
+    pub(crate) fn is_large(&self) -> bool {
+        self.text.lines().any(|line| line == "#= large")
     }
 
     pub(crate) fn check(&self, options: &Options) -> Report {

@@ -1,8 +1,8 @@
 //! Each definition of the corpus is wrong, weak or right for a reason of its own, and the report says which.
 
-use amends_check::{Options, Report};
+use amends_check::Report;
 
-use crate::corpus::{Case, folder, halves};
+use crate::corpus::{Case, folder, halves, within};
 
 #[test]
 fn every_bad_definition_is_found_out() {
@@ -22,7 +22,7 @@ fn every_good_definition_ends_by_itself() {
 }
 
 fn expect(case: &Case) {
-    let report = case.check(&Options { faults: case.faults(), ..Options::default() });
+    let report = case.check(&within(case.faults()));
     let shown = format!("{}\n{}", case.name, amends_check::text(&case.name, &report));
     assert_eq!(case.header("verdict"), [report.verdict.as_str()], "{shown}");
     problems(case, &report, &shown);

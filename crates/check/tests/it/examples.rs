@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use amends_check::{Options, Report, Verdict, check_text};
+use amends_check::{Report, Verdict, check_text};
+
+use crate::corpus::within;
 
 fn report(name: &str) -> Report {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    let report = check_text(&text, &Options { faults: 2, ..Options::default() });
+    let report = check_text(&text, &within(2));
     assert_eq!(report.verdict, Verdict::Ends, "{}", amends_check::text(name, &report));
     report
 }

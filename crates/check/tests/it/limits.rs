@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use amends_check::{FAULTS_MAX, Options, Verdict, check_text};
 
+use crate::corpus::within;
+
 /// What the participants of the large definitions declare; each step takes the next.
 const KINDS: [(&str, &str, bool); 4] = [
     ("stock", "idempotency = \"replay\"", true),
@@ -56,7 +58,7 @@ fn in_branches(branches: usize) -> String {
 
 #[test]
 fn twelve_steps_in_a_row_are_few_states() {
-    let report = check_text(&in_a_row(12), &Options { faults: 2, ..Options::default() });
+    let report = check_text(&in_a_row(12), &within(2));
     assert_eq!(report.verdict, Verdict::Ends, "{}", amends_check::text("it", &report));
     assert!((1_000..10_000).contains(&report.states), "{} states", report.states);
     assert!(report.trust.iter().all(|one| one.needed.is_some()));
@@ -64,14 +66,14 @@ fn twelve_steps_in_a_row_are_few_states() {
 
 #[test]
 fn six_steps_in_three_branches_are_few_states() {
-    let report = check_text(&in_branches(3), &Options { faults: 2, trust: false, ..Options::default() });
+    let report = check_text(&in_branches(3), &Options { trust: false, ..within(2) });
     assert_eq!(report.verdict, Verdict::Ends, "{}", amends_check::text("it", &report));
     assert!((1_000..60_000).contains(&report.states), "{} states", report.states);
 }
 
 #[test]
 fn a_limit_of_states_is_unfinished_never_ends() {
-    let options = Options { faults: 2, states_max: 50, ..Options::default() };
+    let options = Options { states_max: 50, ..within(2) };
     let report = check_text(&in_a_row(12), &options);
     assert_eq!(report.verdict, Verdict::Unfinished);
     // One more turn of one state may be under way when the limit is reached, no more.
@@ -88,7 +90,7 @@ fn a_limit_of_time_is_unfinished_never_ends() {
 
 #[test]
 fn without_faults_there_is_one_story_for_each_way_to_begin() {
-    let report = check_text(&in_a_row(3), &Options { faults: 0, ..Options::default() });
+    let report = check_text(&in_a_row(3), &within(0));
     assert_eq!(report.verdict, Verdict::Ends);
     // At the beginning, after each of three steps, and once waiting for its claims.
     assert_eq!(report.states, 5);
@@ -97,13 +99,13 @@ fn without_faults_there_is_one_story_for_each_way_to_begin() {
 
 #[test]
 fn faults_have_a_limit_too() {
-    let options = Options { faults: u32::MAX, states_max: 10, ..Options::default() };
+    let options = Options { states_max: 10, ..within(u32::MAX) };
     assert_eq!(check_text(&in_a_row(1), &options).faults, FAULTS_MAX);
 }
 
 #[test]
 fn one_thread_or_many_find_the_same() {
-    let of = |threads| check_text(&in_a_row(4), &Options { faults: 2, threads, ..Options::default() });
+    let of = |threads| check_text(&in_a_row(4), &Options { threads, ..within(2) });
     let (one, many) = (of(1), of(8));
     assert_eq!(one, many);
     assert_eq!(one, of(1), "the same again gives the same");

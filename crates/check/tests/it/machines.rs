@@ -9,6 +9,8 @@ use amends_core::{
     Decision, Direction, Effect, Evidence, Input, Knowledge, Now, OpKind, OpRef, Phase, Refusal, Saga,
 };
 
+use crate::corpus::within;
+
 /// Three steps: the first two can be undone, in the reverse order; the third is the point of no return.
 const ORDER: &str = r#"
 saga = "order"
@@ -98,7 +100,7 @@ fn found(
     decide: impl Fn(&Saga, &Input, Now) -> Decided + Sync,
 ) -> Vec<String> {
     let definition = from_toml(text).unwrap_or_else(|problems| panic!("{problems:#?}")).definition;
-    let options = Options { faults, trust: false, ..Options::default() };
+    let options = Options { trust: false, ..within(faults) };
     let sound = check_machine(&Core, &definition, &options);
     assert_ne!(sound.verdict, Verdict::Unsafe, "the core itself: {:#?}", sound.problems);
     let report = check_machine(&Broken(decide), &definition, &options);

@@ -81,20 +81,30 @@ fn follows(entry: &Entry) -> Option<&'static str> {
     }
 }
 
-/// Lines that repeat are told once, with how often.
+/// How many lines may make a round that repeats: what is sent, what it meets, what is asked, and the answer.
+const ROUND_MAX: usize = 4;
+
+/// Rounds that repeat are told once, with how often.
 fn shorten(lines: Vec<String>) -> Vec<String> {
-    let mut short: Vec<(String, usize)> = Vec::new();
-    for line in lines {
-        match short.last_mut() {
-            Some((last, times)) if *last == line => *times += 1,
-            Some(_) | None => short.push((line, 1)),
+    let mut short = Vec::new();
+    let mut rest = lines.as_slice();
+    while !rest.is_empty() {
+        let times = |round: usize| rest.chunks(round).take_while(|chunk| *chunk == &rest[..round]).count();
+        let rounds = (1..=ROUND_MAX.min(rest.len())).map(|round| (round, times(round)));
+        // The round that saves most; of two that save the same, the shorter.
+        let (round, times) = rounds.rev().max_by_key(|(round, times)| round * (times - 1)).unwrap_or((1, 1));
+        let (told, after) = (&rest[..round], &rest[round * times..]);
+        match (round, times) {
+            (_, 1) => short.push(rest[0].clone()),
+            (1, _) => short.push(format!("{} ({times} times)", rest[0])),
+            _ => {
+                short.extend_from_slice(told);
+                short.push(format!("The last {round} things happen {times} times in all."));
+            }
         }
+        rest = if times == 1 { &rest[1..] } else { after };
     }
-    let say = |(line, times): (String, usize)| match times {
-        1 => line,
-        times => format!("{line} ({times} times)"),
-    };
-    short.into_iter().map(say).collect()
+    short
 }
 
 #[cfg(test)]
@@ -103,7 +113,13 @@ mod tests {
 
     #[test]
     fn lines_that_repeat_are_told_once() {
-        let lines = ["a", "b", "b", "b", "a"].map(str::to_owned).to_vec();
-        assert_eq!(shorten(lines), ["a", "b (3 times)", "a"]);
+        let short = |lines: &[&str]| shorten(lines.iter().map(ToString::to_string).collect());
+        assert_eq!(short(&["a", "b", "b", "b", "a"]), ["a", "b (3 times)", "a"]);
+        assert_eq!(
+            short(&["a", "b", "c", "b", "c", "b", "c", "b"]),
+            ["a", "b", "c", "The last 2 things happen 3 times in all.", "b"]
+        );
+        assert_eq!(short(&["a", "b", "c", "d"]), ["a", "b", "c", "d"]);
+        assert!(short(&[]).is_empty());
     }
 }

@@ -135,6 +135,8 @@ pub struct Settled {
     pub sagas: Vec<Value>,
     /// Every line of every ledger.
     pub lines: Vec<Line>,
+    /// Where all of it is, until this is dropped.
+    pub folder: TempDir,
 }
 
 /// What every order has unless a fault says otherwise.
@@ -186,7 +188,7 @@ impl Market {
         shops.close().await?;
         let lines = ledgers(ground.folder.path())?;
         let verdict = compare(&sagas, &actions(&sagas), &lines);
-        Ok(Settled { verdict, sagas, lines })
+        Ok(Settled { verdict, sagas, lines, folder: ground.folder })
     }
 
     /// [`Market::settle`], and the books must be right.

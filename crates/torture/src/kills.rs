@@ -106,6 +106,10 @@ impl Run {
             findings: Vec::new(),
         };
         report.judge(settled.verdict);
+        if !report.is_good() && self.lie.is_none() {
+            let books = settled.folder.keep();
+            report.findings.push(format!("ledgers, store and the engine's log are in {}", books.display()));
+        }
         Ok(report)
     }
 }
@@ -215,14 +219,22 @@ async fn may_die(api: &Api, twice: bool) -> Result<()> {
 
 /// Whether no open saga's last entry is its take-over.
 async fn all_got_on(api: &Api) -> Result<bool> {
-    let open = api.look("/v1/sagas?status=running,compensating&limit=500").await?.expect(200)?.body;
-    for saga in open["items"].as_array().into_iter().flatten() {
-        let journal = api.journal(saga["id"].as_str().unwrap_or_default()).await?;
-        if journal.last().is_some_and(|entry| entry["kind"] == "taken_over") {
-            return Ok(false);
+    let mut next = String::new();
+    loop {
+        let path = format!("/v1/sagas?status=accepting,running,compensating,unknown&limit=500&cursor={next}");
+        let page = api.look(&path).await?.expect(200)?.body;
+        for saga in page["items"].as_array().into_iter().flatten() {
+            let journal = api.journal(saga["id"].as_str().unwrap_or_default()).await?;
+            if journal.last().is_some_and(|entry| entry["kind"] == "taken_over") {
+                return Ok(false);
+            }
+        }
+        // A page may be empty and not the last: a store looks at so many rows at once.
+        match page["next"].as_str() {
+            Some(cursor) => next = cursor.to_owned(),
+            None => return Ok(true),
         }
     }
-    Ok(true)
 }
 
 /// Whoever orders.

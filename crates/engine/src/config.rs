@@ -102,7 +102,7 @@ impl Default for Limits {
         Self {
             sagas_max: 20_000,
             sagas_and_due_max: 24_000,
-            inbox_max: 32,
+            inbox_max: 256,
             commit_queue_max: 16_384,
             commit_batch_max: 512,
             commits_in_flight_max: 2,

@@ -35,7 +35,11 @@ impl StoredEntry {
     pub fn decode(&self) -> Result<Entry, String> {
         match serde_json::from_slice(&self.body) {
             Ok(kind) => Ok(Entry { seq: self.seq, at: self.at, kind }),
-            Err(e) => Err(format!("entry {} cannot be read by this version: {e}", self.seq)),
+            Err(e) => {
+                // What cannot be read may be named at any length; a reason is a sentence.
+                let why: String = e.to_string().chars().take(300).collect();
+                Err(format!("entry {} cannot be read by this version: {why}", self.seq))
+            }
         }
     }
 }

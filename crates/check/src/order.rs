@@ -1,5 +1,7 @@
 //! Which moves need not be explored because another order of the same moves is. Why, is said in [`crate::search`].
 
+use std::collections::BTreeSet;
+
 use amends_core::definition::OnExhausted;
 use amends_core::{Direction, Knowledge, OpKind, OpRef};
 
@@ -10,10 +12,13 @@ use crate::world::Verdict;
 
 /// Leaves out moves that are explored in another order.
 pub(crate) fn reduce(scene: &Scene, state: &State, faults_left: u8, moves: &mut Vec<Costed>) {
-    let Some(first) = first_step(state, moves) else { return };
-    let is_of = |happens: &Move, of: usize| happens.step().is_none_or(|step| step == of);
+    let moving = moving_steps(moves);
+    let Some(first) = first_step(state, &moving) else { return };
+    // A step that rests will not have its turn later: what can happen to it is kept.
+    let comes_later =
+        |happens: &Move| happens.step().is_some_and(|step| step != first && moving.contains(&step));
     if state.saga.direction == Direction::Undo {
-        return moves.retain(|(happens, _)| is_of(happens, first));
+        return moves.retain(|(happens, _)| !comes_later(happens));
     }
     let turns_by_itself = moves.iter().any(|(happens, faults)| *faults == 0 && happens.step().is_none())
         || scene.ops.iter().any(|op| may_turn(scene, state, *op));
@@ -21,25 +26,29 @@ pub(crate) fn reduce(scene: &Scene, state: &State, faults_left: u8, moves: &mut 
         return;
     }
     match faults_left {
-        0 => moves.retain(|(happens, _)| is_of(happens, first)),
+        0 => moves.retain(|(happens, _)| !comes_later(happens)),
         1 => moves.retain(|(happens, faults)| {
-            *faults == 0 || is_of(happens, first) || turns(scene, state, happens)
+            *faults == 0 || !comes_later(happens) || turns(scene, state, happens)
         }),
         _ => {}
     }
 }
 
+/// The steps that go on without a further fault.
+fn moving_steps(moves: &[Costed]) -> BTreeSet<usize> {
+    moves.iter().filter(|(_, faults)| *faults == 0).filter_map(|(happens, _)| happens.step()).collect()
+}
+
 /// The step whose turn it is: one that is in trouble, if there is one, so that stories are short.
-fn first_step(state: &State, moves: &[Costed]) -> Option<usize> {
-    let in_trouble = |step: usize| {
-        let [action, compensation] = &state.world[step];
-        let known = &state.saga.steps[step];
+fn first_step(state: &State, moving: &BTreeSet<usize>) -> Option<usize> {
+    let in_trouble = |step: &&usize| {
+        let [action, compensation] = &state.world[**step];
+        let known = &state.saga.steps[**step];
         action.on_wire > 0
             || compensation.on_wire > 0
             || [&known.action, &known.compensation].iter().any(|op| op.settled.is_none() && op.sends > 1)
     };
-    let steps = || moves.iter().filter_map(|(happens, _)| happens.step());
-    steps().find(|step| in_trouble(*step)).or_else(|| steps().next())
+    moving.iter().find(in_trouble).or_else(|| moving.first()).copied()
 }
 
 /// Whether an action may turn the saga round without a further fault.

@@ -79,7 +79,7 @@ pub fn check_machine(machine: &dyn Machine, definition: &Arc<Definition>, option
 fn limits<'s>(options: &Options, stop: &'s AtomicBool) -> Limits<'s> {
     Limits {
         states_max: options.states_max,
-        until: Instant::now() + options.time_max,
+        until: Instant::now().checked_add(options.time_max),
         every_order: options.every_order,
         stop,
     }

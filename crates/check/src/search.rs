@@ -34,7 +34,8 @@ use crate::visited::Visited;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits<'s> {
     pub(crate) states_max: usize,
-    pub(crate) until: Instant,
+    /// When the time is over; `None`: never.
+    pub(crate) until: Option<Instant>,
     pub(crate) every_order: bool,
     /// Set once nobody wants to know any more.
     pub(crate) stop: &'s AtomicBool,
@@ -42,7 +43,8 @@ pub(crate) struct Limits<'s> {
 
 impl Limits<'_> {
     fn are_reached(&self, states: usize) -> bool {
-        states >= self.states_max || self.stop.load(Ordering::Relaxed) || Instant::now() >= self.until
+        let is_over = |until| Instant::now() >= until;
+        states >= self.states_max || self.stop.load(Ordering::Relaxed) || self.until.is_some_and(is_over)
     }
 }
 

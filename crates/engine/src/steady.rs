@@ -17,9 +17,10 @@ use crate::lease::ms;
 /// milliseconds.
 const COURSE_MS: u64 = 1_000;
 
-/// The clock leans by at most one part in so many: an hour's jump is made up for within two, and a wait is at most twice as long
-/// or a third shorter.
-const LEAN: u64 = 2;
+/// The clock leans by at most one part in so many, which is little more than what clocks drift anyway. Participants measure
+/// `seals_after` and `key_ttl` on clocks of their own: a quarter of an hour must not be over here when ten minutes are there. What
+/// a larger jump leaves for long is only that times are shown as the wall clock said before it, until the engine starts again.
+const LEAN: u64 = 1_000;
 
 /// How long a sleeper sleeps at most before it looks at the clock again, in milliseconds.
 const LOOK_MS: u64 = 10_000;
@@ -126,7 +127,7 @@ mod tests {
         let hour = HOUR_MS as i64;
         assert_eq!(
             run(&[(1_000, 0), (1_010, hour), (2_000, hour), (3_000, hour)]),
-            [1_000, 1_015, 2_500, 4_000]
+            [1_000, 1_010, 2_001, 3_002]
         );
     }
 
@@ -135,13 +136,13 @@ mod tests {
         let hour = -(HOUR_MS as i64);
         assert_eq!(
             run(&[(1_000, 0), (1_900, 0), (1_910, hour), (2_900, hour), (3_900, hour)]),
-            [1_000, 1_900, 1_900, 1_950, 2_450]
+            [1_000, 1_900, 1_910, 2_899, 3_898]
         );
     }
 
     #[test]
     fn it_agrees_again_in_the_end() {
-        for off in [-(HOUR_MS as i64), HOUR_MS as i64, -7, 7] {
+        for off in [-5_000, 5_000, -7, 7] {
             let mut course = course();
             let mut last = START;
             for second in 1..=8_000 {

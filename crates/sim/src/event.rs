@@ -46,6 +46,8 @@ pub(crate) enum Heard {
     Done,
     /// Refused; nothing has changed.
     Refused(&'static str),
+    /// Refused, because something has happened since they looked.
+    Stale,
     /// Nobody knows.
     Unclear,
 }
@@ -73,10 +75,13 @@ pub(crate) enum Event {
     Submitted { saga: SagaId, name: String, input: Value, told: Told },
     /// Somebody looked at a saga.
     Seen(Arc<Saga>),
+    /// Somebody read a page of a journal, after entry number `after`.
+    Read { saga: SagaId, after: u64, entries: Vec<StoredEntry> },
     /// Somebody looked at a saga of which nothing but the list row is left.
     SeenRow { saga: SagaId, status: String },
-    /// A person acted; `mark` is the reason they gave, unlike any other. `may_be_nothing`: there may be nothing left to be done.
-    Acted { saga: SagaId, mark: String, may_be_nothing: bool, heard: Heard },
+    /// A person acted; `mark` is the reason they gave, unlike any other; `seen` the version they
+    /// saw. `may_be_nothing`: there may be nothing left to be done.
+    Acted { saga: SagaId, mark: String, seen: Option<u64>, may_be_nothing: bool, heard: Heard },
     /// A participant reported an outcome, and was told that it is durable.
     Reported { saga: SagaId, op: OpRef, done: bool },
     /// A life of a node ended.
@@ -155,8 +160,11 @@ impl fmt::Display for Event {
                     amends_core::status::status(saga)
                 )
             }
+            Self::Read { saga, after, entries } => {
+                write!(f, "{} entries of {saga} after {after} were read", entries.len())
+            }
             Self::SeenRow { saga, status } => write!(f, "{saga} seen as a row, {status}"),
-            Self::Acted { saga, mark, may_be_nothing: _, heard } => {
+            Self::Acted { saga, mark, seen: _, may_be_nothing: _, heard } => {
                 write!(f, "person {mark} on {saga} heard {heard:?}")
             }
             Self::Reported { saga, op, done } => write!(f, "callback of {saga} {op:?} taken, done: {done}"),

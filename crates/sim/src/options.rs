@@ -30,8 +30,14 @@ pub(crate) struct Options {
     pub(crate) input: Option<Value>,
     /// How many nodes.
     pub(crate) nodes: u8,
+    /// The store is embedded: it goes by the clock of its one node.
+    pub(crate) embedded: bool,
     /// How far a node's clock may be wrong.
     pub(crate) clock_error_ms: u64,
+    /// Somebody sets the clocks of nodes, by an hour.
+    pub(crate) clocks_are_set: bool,
+    /// When all clocks are set, and by how much they are wrong from then on.
+    pub(crate) clock_set: Option<(Duration, i64)>,
     /// How long there are faults.
     pub(crate) chaos: Duration,
     /// They are over as soon as nothing moves any more.
@@ -85,13 +91,17 @@ impl Options {
     pub(crate) fn drawn(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let definitions = definitions::drawn(&mut dice);
+        let nodes = u8::try_from(1 + dice.below(3)).unwrap_or(1);
         Self {
             seed,
             definitions,
             sagas: 1 + dice.below(8),
             input: None,
-            nodes: u8::try_from(1 + dice.below(3)).unwrap_or(1),
+            nodes,
+            embedded: nodes == 1 && dice.chance(0.5),
             clock_error_ms: *dice.pick(&[0, 0, 50, 700]),
+            clocks_are_set: dice.chance(0.2),
+            clock_set: None,
             chaos: Duration::from_millis(dice.within(5_000..=90_000)),
             ends_early: false,
             plan: Plan::Drawn(Rates::drawn(&mut dice)),
@@ -164,7 +174,10 @@ impl Options {
             sagas: 1,
             input: None,
             nodes: 1,
+            embedded: true,
             clock_error_ms: 0,
+            clocks_are_set: false,
+            clock_set: None,
             chaos: Duration::from_secs(20),
             ends_early: true,
             plan: Plan::None,

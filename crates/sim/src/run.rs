@@ -249,3 +249,30 @@ fn listen_for_panics() {
 fn panics() -> Vec<String> {
     PANICS.with(|panics| std::mem::take(&mut *panics.borrow_mut()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definitions::sealing;
+    use crate::options::Manners;
+    use crate::participants::{Does, Script};
+
+    /// Rule 6 on a clock that somebody sets: silence must not become proof any earlier than the participant declares.
+    #[test]
+    fn a_clock_that_is_set_does_not_make_silence_proof() {
+        for late in 1..20 {
+            let mut script = Script::default();
+            let does = Does::GetsItLate(Duration::from_secs(late));
+            script.add("first", amends_core::OpKind::Action, false, [does]);
+            let options = Options {
+                clock_set: Some((Duration::from_millis(500), 3_600_000)),
+                chaos: Duration::from_secs(300),
+                manners: Manners::Scripted(script),
+                ..Options::calm(late, sealing())
+            };
+            let outcome = run(options);
+            let (violations, lines) = (outcome.violations, outcome.lines.join("\n"));
+            assert!(violations.is_empty(), "{late} s late: {violations:?}\n{lines}");
+        }
+    }
+}

@@ -33,6 +33,8 @@ pub(crate) struct Recorded {
     pub(crate) saga: Saga,
     /// Its entries.
     pub(crate) entries: Vec<Entry>,
+    /// When each was committed, on the store's clock.
+    pub(crate) times: Vec<Time>,
     /// The same, as they were stored.
     pub(crate) stored: Vec<StoredEntry>,
     /// Its list row, as last written.
@@ -66,7 +68,8 @@ impl Truth {
             }
             Event::Left { epoch } => {
                 if let Some(lease) = self.leases.get_mut(epoch) {
-                    lease.until = self.now;
+                    // A node that leaves late ends nothing any more.
+                    lease.until = lease.until.min(self.now);
                 }
             }
             Event::Began { submission, outcome: Submitted::Created(rowid), .. } => {
@@ -84,6 +87,7 @@ impl Truth {
             | Event::Sent { .. }
             | Event::Submitted { .. }
             | Event::Seen(_)
+            | Event::Read { .. }
             | Event::SeenRow { .. }
             | Event::Acted { .. }
             | Event::Reported { .. }
@@ -110,6 +114,7 @@ impl Truth {
         }
         let recorded = Recorded {
             saga,
+            times: vec![self.now; entries.len()],
             entries,
             stored: submission.entries.clone(),
             row: Row { rowid, ..submission.row.clone() },
@@ -121,7 +126,7 @@ impl Truth {
 
     fn advance(&mut self, advance: &Advance) {
         let Some(recorded) = self.sagas.get_mut(&advance.id) else { return };
-        recorded.append(&advance.entries);
+        recorded.append(&advance.entries, self.now);
         if let Some(row) = &advance.row {
             recorded.row = row.clone();
         }
@@ -133,6 +138,13 @@ impl Truth {
         }
     }
 
+    /// Whether a lease was over at a time, or when `successor` began: the same node's next one ends it.
+    pub(crate) fn had_lapsed(&self, epoch: u64, successor: u64, at: Time) -> bool {
+        let Some(lease) = self.leases.get(&epoch) else { return true };
+        let later = self.leases.range(epoch + 1..=successor.max(epoch + 1));
+        lease.until <= at || later.into_iter().any(|(_, other)| other.life.node == lease.life.node)
+    }
+
     /// Whose lease an epoch is.
     pub(crate) fn life_of(&self, epoch: u64) -> Option<LifeId> {
         self.leases.get(&epoch).map(|lease| lease.life)
@@ -140,11 +152,12 @@ impl Truth {
 }
 
 impl Recorded {
-    fn append(&mut self, entries: &[StoredEntry]) {
+    fn append(&mut self, entries: &[StoredEntry], now: Time) {
         for stored in entries {
             let applied = stored.decode().and_then(|entry| {
                 apply(&mut self.saga, &entry).map_err(|unreadable| unreadable.to_string())?;
                 self.entries.push(entry);
+                self.times.push(now);
                 Ok(())
             });
             match applied {

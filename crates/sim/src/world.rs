@@ -240,6 +240,7 @@ impl World {
             self.input.clone().unwrap_or_else(|| any_input(&self.definition, &mut Dice::new(self.seed)));
         let options = Options {
             nodes: self.nodes,
+            embedded: self.nodes == 1,
             plan,
             manners: Manners::Scripted(self.script.clone()),
             input: Some(input),

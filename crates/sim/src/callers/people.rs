@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amends_core::definition::Idempotency;
-use amends_core::{By, Knowledge, OpRef, Person, PersonAction, Phase, Saga, SagaId, Status, status};
+use amends_core::{By, Knowledge, OpRef, Person, PersonAction, Phase, Problem, Saga, SagaId, Status, status};
 use amends_engine::{Refused, View};
 use amends_store::ListFilter;
 use tokio::time::sleep;
@@ -37,7 +37,20 @@ pub(crate) async fn person(sim: Arc<Sim>) {
             let stale = sim.state().dice.callers.chance(0.1);
             drop(act(&sim, &id, Some(saga.seq - u64::from(stale && saga.seq > 1)), action).await);
         }
+        read_journal(&sim, &id).await;
         look_at_lists(&sim).await;
+    }
+}
+
+/// Reads a page of a journal.
+async fn read_journal(sim: &Arc<Sim>, id: &SagaId) {
+    let after = sim.state().dice.callers.within(0..=4);
+    let asked = ask(sim, |engine| {
+        let id = id.clone();
+        async move { engine.journal(&id, after, 3).await }
+    });
+    if let Asked::Answer(Ok(page)) = asked.await {
+        sim.record(&Event::Read { saga: id.clone(), after, entries: page.entries });
     }
 }
 
@@ -93,12 +106,13 @@ pub(crate) async fn act(
             let heard = match &refused {
                 // The store may have failed when what was done already was to be shown.
                 Refused::Store(_) => Heard::Unclear,
+                Refused::Core { problem: Problem::StaleVersion, .. } => Heard::Stale,
                 refused => refusal(refused).map_or(Heard::Unclear, Heard::Refused),
             };
             (heard, Err(Some(refused)))
         }
     };
-    sim.record(&Event::Acted { saga: id.clone(), mark, may_be_nothing, heard });
+    sim.record(&Event::Acted { saga: id.clone(), mark, seen: version, may_be_nothing, heard });
     result
 }
 

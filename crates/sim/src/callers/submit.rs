@@ -63,7 +63,7 @@ async fn submit(sim: &Arc<Sim>, definition: &Definition, id: &SagaId, input: &Va
 async fn submit_once(sim: &Arc<Sim>, definition: &Definition, id: &SagaId, input: &Value) -> Option<Told> {
     let start = Start {
         saga: definition.name.clone(),
-        version: None,
+        version: Some(definition.version),
         id: id.clone(),
         input: input.clone(),
         trace: None,

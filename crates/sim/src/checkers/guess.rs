@@ -21,9 +21,11 @@ impl Checker for Guess {
                 let action = recorded.saga.op(OpRef::action(op.step));
                 let known = match action.knowledge() {
                     Knowledge::Done => true,
-                    // The fence has answered, and may be asked again under the same key.
-                    Knowledge::Possible | Knowledge::Sealed => fenced && !action.is_calling(),
-                    Knowledge::Unsent | Knowledge::Rejected => false,
+                    // While the fence is being asked, a query may have answered.
+                    Knowledge::Possible | Knowledge::Sealed | Knowledge::Rejected => {
+                        fenced && !action.is_calling()
+                    }
+                    Knowledge::Unsent => false,
                 };
                 if !known {
                     violated(

@@ -36,9 +36,7 @@ impl Checker for Liveness {
 fn excuse(recorded: &Recorded, truth: &Truth) -> Result<(), String> {
     let saga = &recorded.saga;
     if saga.stuck.is_some() {
-        let before = recorded.entries.iter().rev().skip_while(|e| matches!(e.kind, EntryKind::Stuck { .. }));
-        let take_overs = before.take_while(|entry| matches!(entry.kind, EntryKind::TakenOver { .. })).count();
-        return if take_overs >= 3 { Ok(()) } else { Err(format!("{:?}", saga.stuck)) };
+        return if was_stopped_thrice(recorded, truth) { Ok(()) } else { Err(format!("{:?}", saga.stuck)) };
     }
     match status::status(saga) {
         Status::Accepting => {
@@ -59,6 +57,25 @@ fn excuse(recorded: &Recorded, truth: &Truth) -> Result<(), String> {
         }
         Status::Completed | Status::Compensated | Status::Resolved => Ok(()),
     }
+}
+
+/// Whether three nodes in a row really stopped while they had it, with nothing done between.
+fn was_stopped_thrice(recorded: &Recorded, truth: &Truth) -> bool {
+    let (mut owner, mut in_a_row) = (0, 0);
+    for (entry, at) in recorded.entries.iter().zip(&recorded.times) {
+        match entry.kind {
+            EntryKind::Submitted { epoch, .. } => owner = epoch,
+            EntryKind::TakenOver { epoch, lapsed, .. } => {
+                // One node takes a saga over from itself when it has lost it from memory.
+                let stopped = lapsed && (epoch == owner || truth.had_lapsed(owner, epoch, *at));
+                in_a_row = if stopped { in_a_row + 1 } else { 0 };
+                owner = epoch;
+            }
+            EntryKind::Stuck { .. } => return in_a_row >= 3,
+            _ => in_a_row = 0,
+        }
+    }
+    false
 }
 
 /// Whether an operation is one that keeps its saga from moving.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use amends_core::SagaId;
+use amends_core::{Entry, EntryKind, SagaId};
 
 use super::{Checker, Violation, violated};
 use crate::event::{Event, Heard};
-use crate::truth::Truth;
+use crate::truth::{Recorded, Truth};
 
 pub(super) const NAME: &str = "people";
 
@@ -16,10 +16,20 @@ pub(super) struct People {
     marks: BTreeMap<String, SagaId>,
 }
 
+/// Whether anything that a person could have seen happened after a version.
+fn has_changed(recorded: &Recorded, seen: u64) -> bool {
+    let after = recorded.entries.iter().filter(|entry| entry.seq > seen);
+    let changes = |entry: &Entry| match &entry.kind {
+        EntryKind::TakenOver { next, .. } => !next.is_empty(),
+        _ => true,
+    };
+    after.into_iter().any(changes)
+}
+
 impl Checker for People {
     fn before(&mut self, event: &Event, truth: &Truth, found: &mut Vec<Violation>) {
         match event {
-            Event::Acted { saga, mark, may_be_nothing, heard } => {
+            Event::Acted { saga, mark, seen, may_be_nothing, heard } => {
                 let Some(recorded) = truth.sagas.get(saga) else { return };
                 self.marks.insert(mark.clone(), saga.clone());
                 let count = recorded.acts(mark).count();
@@ -30,14 +40,23 @@ impl Checker for People {
                     Heard::Refused(why) if count > 0 => {
                         violated(found, NAME, format!("{mark} on {saga} was refused ({why}), and is there"));
                     }
-                    Heard::Done | Heard::Refused(_) | Heard::Unclear => {}
+                    Heard::Stale if count > 0 => {
+                        violated(found, NAME, format!("{mark} on {saga} was refused as stale, and is there"));
+                    }
+                    Heard::Stale if !has_changed(recorded, seen.unwrap_or(0)) => {
+                        violated(
+                            found,
+                            NAME,
+                            format!("{mark} on {saga} was refused as stale, but nothing has changed"),
+                        );
+                    }
+                    Heard::Done | Heard::Refused(_) | Heard::Stale | Heard::Unclear => {}
                 }
             }
             Event::Over => {
                 for (mark, saga) in &self.marks {
                     let Some(recorded) = truth.sagas.get(saga) else { continue };
-                    let mut kinds: Vec<&str> =
-                        recorded.acts(mark).map(amends_core::EntryKind::name).collect();
+                    let mut kinds: Vec<&str> = recorded.acts(mark).map(EntryKind::name).collect();
                     let all = kinds.len();
                     kinds.sort_unstable();
                     kinds.dedup();

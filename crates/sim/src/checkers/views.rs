@@ -22,6 +22,24 @@ impl Checker for Views {
                 }
                 Some(_) => {}
             },
+            Event::Read { saga, after, entries } => match truth.sagas.get(saga) {
+                None => {
+                    violated(found, NAME, format!("the journal of {saga} is shown, but it is not durable"))
+                }
+                // Retention leaves what is kept.
+                Some(recorded) if recorded.pruned => {}
+                Some(recorded) => {
+                    let from = usize::try_from(*after).unwrap_or(usize::MAX);
+                    let known = recorded.stored.get(from..from.saturating_add(entries.len()));
+                    if known != Some(entries.as_slice()) {
+                        violated(
+                            found,
+                            NAME,
+                            format!("the journal of {saga} after {after} is shown otherwise"),
+                        );
+                    }
+                }
+            },
             Event::SeenRow { saga, .. } => match truth.sagas.get(saga) {
                 Some(recorded) if recorded.pruned => {}
                 Some(_) | None => violated(found, NAME, format!("nothing but the row of {saga} is shown")),

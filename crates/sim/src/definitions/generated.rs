@@ -46,8 +46,8 @@ const GUARANTEES: [Guarantee; 11] = [
 ];
 
 /// Generates a definition.
-pub(crate) fn generate(dice: &mut Dice, name: &str) -> String {
-    let mut text = format!("saga = \"{name}\"\nversion = 1\nclaims = [\"{name}:${{input.item}}\"]\n");
+pub(crate) fn generate(dice: &mut Dice, name: &str, version: u64) -> String {
+    let mut text = format!("saga = \"{name}\"\nversion = {version}\nclaims = [\"{name}:${{input.item}}\"]\n");
     if dice.chance(0.3) {
         let _ = writeln!(text, "deadline = \"{}s\"", dice.within(2..=60));
     }
@@ -163,14 +163,14 @@ mod tests {
     fn every_generated_definition_is_accepted() {
         let mut dice = Dice::new(1);
         for _ in 0..500 {
-            read(&generate(&mut dice, "generated"));
+            read(&generate(&mut dice, "generated", 1));
         }
     }
 
     #[test]
     fn every_guarantee_and_shape_is_generated() {
         let mut dice = Dice::new(2);
-        let texts: Vec<String> = (0..300).map(|_| generate(&mut dice, "generated")).collect();
+        let texts: Vec<String> = (0..300).map(|_| generate(&mut dice, "generated", 1)).collect();
         for guarantee in GUARANTEES {
             assert!(texts.iter().any(|text| text.contains(&format!("to = \"{}\"", guarantee.name))));
         }

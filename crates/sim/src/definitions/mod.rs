@@ -35,11 +35,16 @@ pub(crate) fn drawn(dice: &mut Dice) -> Vec<(Arc<Definition>, String)> {
         let text = if dice.chance(0.15) {
             (*dice.pick(&EXAMPLES)).to_owned()
         } else {
-            generate(dice, &format!("generated{n}"))
+            generate(dice, &format!("generated{n}"), 1)
         };
         let definition = read(&text);
         if drawn.iter().all(|(known, _)| known.name != definition.name) {
             drawn.push((definition, text));
+            if dice.chance(0.2) {
+                // Sagas of two versions run beside each other, each as its own says.
+                let text = generate(dice, &drawn[drawn.len() - 1].0.name.clone(), 2);
+                drawn.push((read(&text), text));
+            }
         }
     }
     drawn
@@ -48,6 +53,12 @@ pub(crate) fn drawn(dice: &mut Dice) -> Vec<(Arc<Definition>, String)> {
 /// A definition that relies on a fence.
 pub(crate) fn fenced() -> Vec<(Arc<Definition>, String)> {
     let text = include_str!("fenced.toml").to_owned();
+    vec![(read(&text), text)]
+}
+
+/// A definition that relies on `seals_after`.
+pub(crate) fn sealing() -> Vec<(Arc<Definition>, String)> {
+    let text = include_str!("sealing.toml").to_owned();
     vec![(read(&text), text)]
 }
 

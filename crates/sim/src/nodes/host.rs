@@ -65,10 +65,10 @@ pub(crate) async fn supervise(sim: Arc<Sim>, host: Arc<Host>) {
             let wrong = i64::try_from(state.dice.nodes.within(0..=2 * error)).unwrap_or(0);
             (state.dice.nodes.number(), wrong - i64::try_from(error).unwrap_or(0))
         };
-        let life = Life::new(sim.clone(), LifeId { node: host.node, number });
-        host.set(Some(life.clone()));
         let stands_still = sim.options.sabotage == Some(Sabotage::LeaseLastsForEver);
         let clock = Arc::new(NodeClock::new(sim.began(), wrong_by_ms, stands_still));
+        let life = Life::new(sim.clone(), LifeId { node: host.node, number }, clock.clone());
+        host.set(Some(life.clone()));
         let name = char::from(b'a' + host.node).to_string();
         let config = sim.options.config(&name, seed, sim.is_calm());
         let store = Arc::new(Port::new(sim.clone(), life.clone()));

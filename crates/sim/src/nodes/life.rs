@@ -7,6 +7,7 @@ use amends_engine::Engine;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use crate::clock::NodeClock;
 use crate::event::{Event, LifeId};
 use crate::sim::Sim;
 
@@ -19,12 +20,13 @@ pub(crate) struct Life {
     ended: watch::Sender<bool>,
     still_until: Mutex<Option<Instant>>,
     engine: Mutex<Option<Engine>>,
+    pub(crate) clock: Arc<NodeClock>,
 }
 
 impl Life {
-    pub(crate) fn new(sim: Arc<Sim>, id: LifeId) -> Arc<Self> {
+    pub(crate) fn new(sim: Arc<Sim>, id: LifeId, clock: Arc<NodeClock>) -> Arc<Self> {
         let (ended, _) = watch::channel(false);
-        Arc::new(Self { id, sim, ended, still_until: Mutex::new(None), engine: Mutex::new(None) })
+        Arc::new(Self { id, sim, ended, still_until: Mutex::new(None), engine: Mutex::new(None), clock })
     }
 
     /// Returns when the node may act: at once, when it has stood still for long enough, or never.

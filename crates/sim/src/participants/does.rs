@@ -38,6 +38,33 @@ pub enum Does {
     TakesItsTime(Duration),
 }
 
+impl Does {
+    /// Whether nobody hears what became of the call.
+    pub(crate) fn loses_its_answer(self) -> bool {
+        matches!(self, Self::LosesAnswer | Self::GetsItLate(_))
+    }
+
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Works => "works",
+            Self::Refuses => "refuses",
+            Self::IsBusy => "is busy",
+            Self::CannotBeReached => "cannot be reached",
+            Self::IsMisconfigured => "is misconfigured",
+            Self::IsHeldBack => "is held back",
+            Self::NeverGetsIt => "never gets it",
+            Self::LosesAnswer => "loses its answer",
+            Self::GetsItLate(_) => "gets it late",
+            Self::FailsBefore => "fails before",
+            Self::FailsAfter => "fails after",
+            Self::Accepts(_) => "accepts",
+            Self::AnswersBadly => "answers badly",
+            Self::TakesItsTime(_) => "takes its time",
+        }
+    }
+}
+
 /// How likely each is, as a weight. Drawn anew for each run: a fault that is in every run hides what happens without it.
 #[derive(Debug, Clone)]
 pub(crate) struct Habits {

@@ -68,7 +68,7 @@ impl Sim {
             Manners::Drawn(habits) if message.is_query => habits.draw_for_query(dice, message.timeout_ms),
             Manners::Drawn(habits) => habits.draw(dice, message.timeout_ms, message.goes_on()),
         };
-        *state.tally.manners.entry(name(does)).or_default() += 1;
+        *state.tally.manners.entry(does.name()).or_default() += 1;
         does
     }
 
@@ -78,75 +78,40 @@ impl Sim {
     }
 
     fn called(self: &Arc<Self>, message: &Message, does: Does) -> Option<Answer> {
-        let now = self.now();
-        let answered_early = match does {
-            Does::IsBusy => Some(Meaning::Busy(None)),
-            Does::IsMisconfigured => Some(Meaning::NotAllowed),
-            Does::FailsBefore => Some(Meaning::Failed),
-            Does::Works
-            | Does::Refuses
-            | Does::CannotBeReached
-            | Does::IsHeldBack
-            | Does::NeverGetsIt
-            | Does::LosesAnswer
-            | Does::GetsItLate(_)
-            | Does::FailsAfter
-            | Does::Accepts(_)
-            | Does::AnswersBadly
-            | Does::TakesItsTime(_) => None,
-        };
-        if let Some(meaning) = answered_early {
-            let meaning = match meaning {
-                Meaning::Busy(_) => {
-                    let mut state = self.state();
-                    let dice = &mut state.dice.participants;
-                    Meaning::Busy(if dice.chance(0.5) { Some(dice.within(0..=3_000)) } else { None })
-                }
-                other => other,
-            };
-            return Some(self.in_words(message, meaning));
-        }
         let wish = match does {
+            Does::IsBusy => return Some(self.in_words(message, self.busy())),
+            Does::IsMisconfigured => return Some(self.in_words(message, Meaning::NotAllowed)),
+            Does::FailsBefore => return Some(self.in_words(message, Meaning::Failed)),
             Does::Refuses => Wish::Refuse,
             Does::Accepts(time) => Wish::Accept(time),
             Does::Works
-            | Does::IsBusy
             | Does::CannotBeReached
-            | Does::IsMisconfigured
             | Does::IsHeldBack
             | Does::NeverGetsIt
             | Does::LosesAnswer
             | Does::GetsItLate(_)
-            | Does::FailsBefore
             | Does::FailsAfter
             | Does::AnswersBadly
             | Does::TakesItsTime(_) => Wish::CarryOut,
         };
-        let dealt = self.deal(message, wish, now);
-        let meaning = match (does, dealt.meaning) {
+        let meaning = match (does, self.deal(message, wish).meaning) {
             (Does::FailsAfter, _) => Meaning::Failed,
             (Does::AnswersBadly, Meaning::Done(_)) => Meaning::Unreadable,
             (_, meaning) => meaning,
         };
         let answer = self.in_words(message, meaning);
-        match does {
-            Does::LosesAnswer | Does::GetsItLate(_) => None,
-            Does::Works
-            | Does::Refuses
-            | Does::IsBusy
-            | Does::CannotBeReached
-            | Does::IsMisconfigured
-            | Does::IsHeldBack
-            | Does::NeverGetsIt
-            | Does::FailsBefore
-            | Does::FailsAfter
-            | Does::Accepts(_)
-            | Does::AnswersBadly
-            | Does::TakesItsTime(_) => Some(answer),
-        }
+        if does.loses_its_answer() { None } else { Some(answer) }
     }
 
-    fn deal(self: &Arc<Self>, message: &Message, wish: Wish, now: Time) -> Dealt {
+    /// Too busy, and sometimes able to say for how long.
+    fn busy(&self) -> Meaning {
+        let mut state = self.state();
+        let dice = &mut state.dice.participants;
+        Meaning::Busy(if dice.chance(0.5) { Some(dice.within(0..=3_000)) } else { None })
+    }
+
+    fn deal(self: &Arc<Self>, message: &Message, wish: Wish) -> Dealt {
+        let now = self.now();
         if self.options.sabotage == Some(Sabotage::ParticipantFakesUndo)
             && message.op.kind == OpKind::Compensation
             && self.chance(0)
@@ -224,20 +189,20 @@ impl Sim {
         let mut state = self.state();
         let state = &mut *state;
         let dice = &mut state.dice.participants;
-        let fails = match does {
-            Does::IsBusy | Does::IsMisconfigured | Does::FailsBefore | Does::FailsAfter | Does::Refuses => {
-                true
-            }
-            Does::AnswersBadly | Does::Accepts(_) => true,
+        match does {
             Does::LosesAnswer | Does::GetsItLate(_) => return None,
+            Does::IsBusy
+            | Does::IsMisconfigured
+            | Does::FailsBefore
+            | Does::FailsAfter
+            | Does::Refuses
+            | Does::AnswersBadly
+            | Does::Accepts(_) => return query_answer(operation, query, &QueryMeaning::Failed, dice),
             Does::Works
             | Does::CannotBeReached
             | Does::IsHeldBack
             | Does::NeverGetsIt
-            | Does::TakesItsTime(_) => false,
-        };
-        if fails {
-            return query_answer(operation, query, &QueryMeaning::Failed, dice);
+            | Does::TakesItsTime(_) => {}
         }
         let drawn = matches!(self.options.manners, Manners::Drawn(_));
         let mut meaning = state.books.query(&message.arrival(now), drawn, dice);
@@ -268,24 +233,5 @@ fn evidence(meaning: &Meaning) -> Evidence {
         | Meaning::NotAllowed
         | Meaning::Failed
         | Meaning::Unreadable => Evidence::Done { fact: Value::Null },
-    }
-}
-
-fn name(does: Does) -> &'static str {
-    match does {
-        Does::Works => "works",
-        Does::Refuses => "refuses",
-        Does::IsBusy => "is busy",
-        Does::CannotBeReached => "cannot be reached",
-        Does::IsMisconfigured => "is misconfigured",
-        Does::IsHeldBack => "is held back",
-        Does::NeverGetsIt => "never gets it",
-        Does::LosesAnswer => "loses its answer",
-        Does::GetsItLate(_) => "gets it late",
-        Does::FailsBefore => "fails before",
-        Does::FailsAfter => "fails after",
-        Does::Accepts(_) => "accepts",
-        Does::AnswersBadly => "answers badly",
-        Does::TakesItsTime(_) => "takes its time",
     }
 }

@@ -68,26 +68,8 @@ impl Wire {
     /// Puts a message on the wire, and gives what its answer will come through.
     fn put(&self, message: Message, does: Does) -> oneshot::Receiver<Answer> {
         let (reply, answered) = oneshot::channel();
-        let there = match does {
-            Does::GetsItLate(time) => time,
-            Does::Works
-            | Does::Refuses
-            | Does::IsBusy
-            | Does::CannotBeReached
-            | Does::IsMisconfigured
-            | Does::IsHeldBack
-            | Does::NeverGetsIt
-            | Does::LosesAnswer
-            | Does::FailsBefore
-            | Does::FailsAfter
-            | Does::Accepts(_)
-            | Does::AnswersBadly
-            | Does::TakesItsTime(_) => self.latency(),
-        };
-        let back = match does {
-            Does::TakesItsTime(time) => time,
-            _ => self.latency(),
-        };
+        let there = if let Does::GetsItLate(time) = does { time } else { self.latency() };
+        let back = if let Does::TakesItsTime(time) = does { time } else { self.latency() };
         let cut = self.sim.state().dice.wire.chance(0.3);
         let (sim, under_way) = (self.sim.clone(), self.sim.under_way());
         tokio::spawn(async move {
@@ -171,29 +153,15 @@ impl Caller for Wire {
             }
             _ => {}
         }
-        match does {
-            Does::IsHeldBack => {
-                let mut state = self.sim.state();
-                let breaker = state.dice.wire.chance(0.5);
-                let reason = if breaker { HeldReason::BreakerOpen } else { HeldReason::LimitFull };
-                return Called::Held { reason, retry_in_ms: state.dice.wire.within(0..=5_000) };
-            }
-            Does::CannotBeReached => {
-                let answer = Answer::NotSent("the connection was refused".into());
-                return Called::Answered { answer, took_ms: 0 };
-            }
-            Does::Works
-            | Does::Refuses
-            | Does::IsBusy
-            | Does::IsMisconfigured
-            | Does::NeverGetsIt
-            | Does::LosesAnswer
-            | Does::GetsItLate(_)
-            | Does::FailsBefore
-            | Does::FailsAfter
-            | Does::Accepts(_)
-            | Does::AnswersBadly
-            | Does::TakesItsTime(_) => {}
+        if does == Does::IsHeldBack {
+            let mut state = self.sim.state();
+            let breaker = state.dice.wire.chance(0.5);
+            let reason = if breaker { HeldReason::BreakerOpen } else { HeldReason::LimitFull };
+            return Called::Held { reason, retry_in_ms: state.dice.wire.within(0..=5_000) };
+        }
+        if does == Does::CannotBeReached {
+            let answer = Answer::NotSent("the connection was refused".into());
+            return Called::Answered { answer, took_ms: 0 };
         }
         // Connecting takes its time; the lease is looked at right before the first byte leaves.
         let connecting = self.latency();

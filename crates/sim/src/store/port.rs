@@ -18,7 +18,7 @@ use crate::nodes::Life;
 use crate::sim::Sim;
 
 /// The store, as one life of a node reaches it. Leases and due times go by the store's own clock, as in any store that several
-/// machines share.
+/// machines share; in an embedded one by the node's.
 pub(crate) struct Port {
     sim: Arc<Sim>,
     life: Arc<Life>,
@@ -47,6 +47,11 @@ fn lost() -> Error {
 impl Port {
     pub(crate) fn new(sim: Arc<Sim>, life: Arc<Life>) -> Self {
         Self { sim, life }
+    }
+
+    /// The time that the store goes by, in a call at which it is `now` for the node: an embedded store has no clock of its own.
+    fn clock(&self, now: Time) -> Time {
+        if self.sim.options.embedded { now } else { self.sim.now() }
     }
 
     async fn crash<T>(&self, how: &'static str) -> T {
@@ -210,18 +215,18 @@ impl Journal for Port {
 
 #[async_trait]
 impl Work for Port {
-    async fn claim_due(&self, lease: &NodeLease, _now: Time, limit: usize) -> Result<Vec<Due>, Error> {
-        let perform = async { self.sim.memory.claim_due(lease, self.sim.now(), limit).await };
+    async fn claim_due(&self, lease: &NodeLease, now: Time, limit: usize) -> Result<Vec<Due>, Error> {
+        let perform = async { self.sim.memory.claim_due(lease, self.clock(now), limit).await };
         self.call(write("claim_due"), perform).await
     }
 
-    async fn take_over(&self, lease: &NodeLease, _now: Time, limit: usize) -> Result<Vec<Due>, Error> {
-        let perform = async { self.sim.memory.take_over(lease, self.sim.now(), limit).await };
+    async fn take_over(&self, lease: &NodeLease, now: Time, limit: usize) -> Result<Vec<Due>, Error> {
+        let perform = async { self.sim.memory.take_over(lease, self.clock(now), limit).await };
         self.call(routine("take_over", true), perform).await
     }
 
-    async fn claim(&self, lease: &NodeLease, id: &SagaId, _now: Time) -> Result<bool, Error> {
-        let perform = async { self.sim.memory.claim(lease, id, self.sim.now()).await };
+    async fn claim(&self, lease: &NodeLease, id: &SagaId, now: Time) -> Result<bool, Error> {
+        let perform = async { self.sim.memory.claim(lease, id, self.clock(now)).await };
         self.call(write("claim"), perform).await
     }
 
@@ -232,24 +237,22 @@ impl Work for Port {
 
 #[async_trait]
 impl Nodes for Port {
-    async fn join(&self, node: &str, ttl_ms: u64, _now: Time) -> Result<NodeLease, Error> {
+    async fn join(&self, node: &str, ttl_ms: u64, now: Time) -> Result<NodeLease, Error> {
         let perform = async {
-            let lease = self.sim.memory.join(node, ttl_ms, self.sim.now()).await?;
-            self.sim.record(&Event::Joined {
-                life: self.life.id,
-                epoch: lease.epoch,
-                until: lease.expires_at,
-            });
+            let lease = self.sim.memory.join(node, ttl_ms, self.clock(now)).await?;
+            let until = self.sim.now().plus_ms(ttl_ms);
+            self.sim.record(&Event::Joined { life: self.life.id, epoch: lease.epoch, until });
             Ok(lease)
         };
         self.call(write("join"), perform).await
     }
 
-    async fn renew(&self, lease: &NodeLease, ttl_ms: u64, _now: Time) -> Result<Option<NodeLease>, Error> {
+    async fn renew(&self, lease: &NodeLease, ttl_ms: u64, now: Time) -> Result<Option<NodeLease>, Error> {
         let perform = async {
-            let renewed = self.sim.memory.renew(lease, ttl_ms, self.sim.now()).await?;
+            let renewed = self.sim.memory.renew(lease, ttl_ms, self.clock(now)).await?;
             if let Some(lease) = &renewed {
-                self.sim.record(&Event::Renewed { epoch: lease.epoch, until: lease.expires_at });
+                let until = self.sim.now().plus_ms(ttl_ms);
+                self.sim.record(&Event::Renewed { epoch: lease.epoch, until });
             }
             Ok(renewed)
         };

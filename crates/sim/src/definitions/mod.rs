@@ -57,6 +57,7 @@ pub(crate) fn fenced() -> Vec<(Arc<Definition>, String)> {
 }
 
 /// A definition that relies on `seals_after`.
+#[cfg(test)]
 pub(crate) fn sealing() -> Vec<(Arc<Definition>, String)> {
     let text = include_str!("sealing.toml").to_owned();
     vec![(read(&text), text)]

@@ -10,8 +10,7 @@ use crate::call::Call;
 
 /// What `cargo xtask test` needs.
 ///
-/// One line each, added by the change whose tests first need it, and not before: `apt("redis-server",
-/// "redis-server")`, `apt("mariadbd", "mariadb-server")`, `apt("nats-server", "nats-server")`,
+/// One line each, added by the change whose tests first need it, and not before: `apt("mariadbd", "mariadb-server")`, `apt("nats-server", "nats-server")`,
 /// `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`; and for PostgreSQL, whose server Debian
 /// keeps off the `PATH`, `apt("pg_ctlcluster", "postgresql")`. Tests start their own servers on loopback, with data in
 /// a folder of their own, so that two runs never meet.
@@ -20,6 +19,8 @@ pub(crate) const FOR_TESTS: &[Requirement] = &[
     apt("python3", "python3"),
     // Torture sets the wall clock of a single process.
     apt("faketime", "faketime"),
+    // One server, one with a replica, a cluster: started by the tests.
+    apt("redis-server", "redis-server"),
     cargo("cargo-nextest", "0.9.143"),
 ];
 

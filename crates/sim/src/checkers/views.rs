@@ -30,8 +30,9 @@ impl Checker for Views {
                 Some(recorded) if recorded.pruned => {}
                 Some(recorded) => {
                     let from = usize::try_from(*after).unwrap_or(usize::MAX);
-                    let known = recorded.stored.get(from..from.saturating_add(entries.len()));
-                    if known != Some(entries.as_slice()) {
+                    // Beyond its end there is nothing.
+                    let known = recorded.stored.iter().skip(from).take(entries.len());
+                    if !known.eq(entries) {
                         violated(
                             found,
                             NAME,

@@ -1,0 +1,7 @@
+//! Redis for amends: what an application with nothing but Redis can rely on, and what sagas do there.
+//!
+//! Everything that changes anything is one call of a Redis function, which validates all before it writes the first byte.
+
+mod client;
+
+pub use client::{Client, Error, ErrorKind, Function, Library, Options, SLOTS, slot};

@@ -1,0 +1,3 @@
+//! Against real servers.
+
+mod client;

@@ -10,9 +10,9 @@ use crate::call::Call;
 
 /// What `cargo xtask test` needs.
 ///
-/// One line each, added by the change whose tests first need it, and not before: `apt("mariadbd", "mariadb-server")`, `apt("nats-server", "nats-server")`,
-/// `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`; and for PostgreSQL, whose server Debian
-/// keeps off the `PATH`, `apt("pg_ctlcluster", "postgresql")`. Tests start their own servers on loopback, with data in
+/// One line each, added by the change whose tests first need it, and not before: `apt("mariadbd", "mariadb-server")`,
+/// `apt("nats-server", "nats-server")`, `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`; and for
+/// PostgreSQL, whose server Debian keeps off the `PATH`, `apt("pg_ctlcluster", "postgresql")`. Tests start their own servers on loopback, with data in
 /// a folder of their own, so that two runs never meet.
 pub(crate) const FOR_TESTS: &[Requirement] = &[
     // Participants written in another language, with its standard library alone.

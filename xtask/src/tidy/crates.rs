@@ -17,12 +17,15 @@ const EDGES: &[Edges] = &[
     allow("amends-sqlite", STORE, &[]),
     allow("amends-postgres", STORE, &[]),
     allow("amends-mysql", STORE, &[]),
-    allow("amends-redis", STORE, &[]),
+    // It also carries out effects of sagas.
+    allow("amends-redis", &["core", "store", "participants"], &["testbed"]),
+    // Servers for tests.
+    allow("amends-testbed", &[], &[]),
     // The port through which participants are called, and nothing else of that crate: see `ports::engine_calls_by_port`.
     allow("amends-engine", &["core", "store", "participants"], &["sqlite"]),
     allow("amends-participants", &["core"], &[]),
     // Callbacks carry the signatures that participants' calls do.
-    allow("amends-server", &["core", "store", "engine", "participants"], &["sqlite"]),
+    allow("amends-server", &["core", "store", "engine", "participants"], &["sqlite", "redis", "testbed"]),
     allow("amends-sim", &["core", "store", "engine", "participants"], &["check", "sqlite"]),
     allow(
         "amends",
@@ -44,11 +47,11 @@ const EDGES: &[Edges] = &[
             "mysql",
             "redis",
         ],
-        &["sim"],
+        &["sim", "testbed"],
     ),
     // The other side of the wire: they know the engine by its addresses alone, so they would find its faults.
     allow("amends-shop", &[], &["core"]),
-    allow("amends-torture", &["shop"], &[]),
+    allow("amends-torture", &["shop", "testbed"], &[]),
     // It calls the parsers of all of them.
     allow("amends-fuzz-targets", &["core", "store", "engine", "participants", "server"], &[]),
     allow("xtask", &[], &[]),

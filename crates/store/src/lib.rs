@@ -10,6 +10,7 @@
 pub mod conformance;
 mod error;
 mod item;
+pub mod locks;
 mod memory;
 mod ports;
 mod row;

@@ -13,6 +13,7 @@ mod history;
 pub mod ids;
 pub mod indeterminate;
 pub mod lists;
+pub mod locks;
 pub mod mailbox;
 pub mod model;
 pub mod nodes;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use amends_core::{Knowledge, OpRef, SagaId};
+use amends_core::{Knowledge, OpKind, OpRef, SagaId};
 
 use super::{Checker, Violation, violated};
 use crate::event::Event;
@@ -25,7 +25,10 @@ impl Checker for Reports {
             Event::Rested => {
                 for (saga, op) in &self.done {
                     let Some(recorded) = truth.sagas.get(saga) else { continue };
-                    let open = recorded.saga.ended.is_none() && recorded.saga.op(*op).generation == 1;
+                    // What the fence has undone needs nobody's word any more.
+                    let undone = op.kind == OpKind::Action && recorded.saga.steps[op.step].undone;
+                    let open =
+                        recorded.saga.ended.is_none() && recorded.saga.op(*op).generation == 1 && !undone;
                     if open && recorded.saga.op(*op).knowledge() == Knowledge::Possible {
                         let key = recorded.saga.key(*op);
                         violated(

@@ -111,7 +111,9 @@ impl Wire {
                 drop(self.put(message.clone(), does));
             }
             Some(Sabotage::CallerUndoesLater) if perform && message.op.kind == OpKind::Compensation => {
-                drop(self.put(message.clone(), Does::GetsItLate(Duration::from_secs(20))));
+                // How late differs, so that what was sent first may happen last.
+                let late = self.sim.state().dice.wire.ms(1..=20_000);
+                drop(self.put(message.clone(), Does::GetsItLate(late)));
                 return self.pretend(&message);
             }
             _ => {}

@@ -3,11 +3,12 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::definition::redis::RedisCall;
 use crate::definition::{Body, Definition, Method, Operation};
 use crate::template::{Missing, Scope, Template, Why};
 use crate::{Key, OpKind, json};
 
-/// One HTTP request to a participant, ready to be sent. The participant's URL, its configured headers, its secret and
+/// One request to a participant, ready to be sent: over HTTP, or Redis commands ([`Payload::Redis`]). The participant's URL, its configured headers, its secret and
 /// the headers of the protocol (`Amends-…`) are added by whoever carries it out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -44,6 +45,9 @@ pub enum Payload {
     Json(Value),
     /// `application/x-www-form-urlencoded`, already encoded
     Form(String),
+    /// No body: Redis commands. Method and path mean nothing; a query has them too, since the fence that is asked lies beside
+    /// their keys.
+    Redis(RedisCall),
 }
 
 impl Request {
@@ -61,6 +65,7 @@ impl Request {
             None => {}
             Some(Payload::Json(value)) => hasher.update(json::canonical(value)),
             Some(Payload::Form(form)) => hasher.update(form),
+            Some(Payload::Redis(call)) => hasher.update(call.content()),
         }
         hex::encode(&hasher.finalize()[..8])
     }
@@ -162,6 +167,7 @@ fn render(args: &RenderArgs<'_>, call: &Call<'_>, fenced: bool, is_query: bool) 
             }
             Some(Payload::Form(form.finish()))
         }
+        Body::Redis(commands) => Some(Payload::Redis(commands.render(scope)?)),
     };
     Ok(Request {
         to: call.to.to_owned(),

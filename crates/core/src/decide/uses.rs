@@ -17,6 +17,11 @@ fn request_uses(path: &Template, headers: &[(String, Template)], body: &Body, st
         Body::None => false,
         Body::Json(json) => json_uses(json, step),
         Body::Form(fields) => fields.iter().any(|(_, template)| template_uses(template, step)),
+        Body::Redis(commands) => {
+            let mut used = false;
+            commands.each(&mut |template| used |= template_uses(template, step));
+            used
+        }
     };
     in_body || template_uses(path, step) || headers.iter().any(|(_, template)| template_uses(template, step))
 }

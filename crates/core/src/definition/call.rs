@@ -12,7 +12,7 @@ use crate::template::{BadTemplate, JsonTemplate, Part, Template};
 /// The most headers of a request.
 pub const HEADERS_MAX: usize = 64;
 
-const METHODS: [(&str, Method); 5] = [
+pub(super) const METHODS: [(&str, Method); 5] = [
     ("get", Method::Get),
     ("post", Method::Post),
     ("put", Method::Put),
@@ -48,15 +48,9 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Stands for a request that could not be read.
-    pub(super) fn nothing() -> Self {
-        Self {
-            to: String::new(),
-            method: Method::Get,
-            path: plain(String::new()),
-            headers: Vec::new(),
-            body: Body::None,
-        }
+    /// Stands for a request that could not be read, or that is none.
+    pub(super) fn nothing(method: Method) -> Self {
+        Self { to: String::new(), method, path: plain(String::new()), headers: Vec::new(), body: Body::None }
     }
 }
 
@@ -69,13 +63,20 @@ impl Builder<'_> {
         owner: Owner,
     ) -> Call {
         let to = self.read_to(fields, to_default);
+        if let Some(at) = fields.get("guard") {
+            self.report.problem(
+                &at.place,
+                "`guard` says what must hold before Redis commands run, and there is no `redis` here",
+                "remove `guard`, or write the operation as `redis`",
+            );
+        }
         let (method, path) = self.read_method(fields, owner);
         let headers = fields.get("headers").map(|at| self.read_headers(&at, owner)).unwrap_or_default();
         let body = self.read_body(fields, owner);
         Call { to, method, path, headers, body }
     }
 
-    fn read_to(&mut self, fields: &mut Fields<'_>, to_default: Option<&str>) -> String {
+    pub(super) fn read_to(&mut self, fields: &mut Fields<'_>, to_default: Option<&str>) -> String {
         match (fields.get("to"), to_default) {
             (Some(at), _) => {
                 let to = at.text("payment", &mut self.report).unwrap_or_default();

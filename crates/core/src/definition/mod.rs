@@ -19,6 +19,7 @@ mod paths;
 mod policy;
 mod read_json;
 mod read_toml;
+pub mod redis;
 mod rules;
 mod step;
 mod tree;

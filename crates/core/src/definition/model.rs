@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::redis::RedisCommands;
 use crate::template::{JsonTemplate, Template};
 
 /// A saga's definition: immutable once registered; an instance is pinned to one by its digest.
@@ -220,6 +221,8 @@ pub enum Body {
     Json(JsonTemplate),
     /// `application/x-www-form-urlencoded`, in the order of the keys.
     Form(Vec<(String, Template)>),
+    /// None over HTTP: the operation is Redis commands, and its method and path mean nothing.
+    Redis(RedisCommands),
 }
 
 /// How to ask what became of an operation.

@@ -7,7 +7,8 @@ use super::fields::{At, Fields};
 use super::outcome::{read_pointers, read_rule};
 use super::participant::read_idempotency;
 use super::policy::{Policy, TIMEOUT_MAX_MS};
-use super::{Idempotency, OnExhausted, Operation, Participant, Query, StepKind};
+use super::redis;
+use super::{Idempotency, Method, OnExhausted, Operation, Participant, Query, StepKind};
 use crate::OpKind;
 use crate::template::Path;
 
@@ -28,22 +29,24 @@ impl Builder<'_> {
         to_default: Option<&str>,
     ) -> Operation {
         let Some(mut fields) = at.fields(OPERATION_EXAMPLE, &mut self.report) else {
-            return operation(Call::nothing(), None, policy);
+            return operation(Call::nothing(Method::Get), None, policy);
         };
         let owner = Owner::Operation { step, kind, query: false };
-        let call = self.read_call(&mut fields, to_default, owner);
+        let is_redis = fields.get("redis");
+        let call = match &is_redis {
+            Some(at) => self.read_redis(at, &mut fields, to_default, owner),
+            None => self.read_call(&mut fields, to_default, owner),
+        };
         let policy = policy.overlaid(&mut fields, &mut self.report);
         policy.check_budget(&at.place, &mut self.report);
         let participant = self.participants.by_name.get(&call.to).cloned();
         let mut op = operation(call, participant.as_ref(), &policy);
-        if let Some(at) = fields.get("serial") {
-            op.serial = read_pointers(&at, &mut self.report);
-        }
-        if let Some(at) = fields.get("outcome") {
-            op.outcome = read_rule(&at, false, &mut self.report);
-        }
-        if let Some(at) = fields.get("query") {
-            op.query = self.read_query(&at, &op, Owner::Operation { step, kind, query: true });
+        match is_redis {
+            Some(_) => {
+                redis::keep(&mut op);
+                op.query = redis::implied_query(&op);
+            }
+            None => self.read_answers(&mut fields, &mut op, Owner::Operation { step, kind, query: true }),
         }
         if op.query.is_none() {
             op.seals_after_ms = None;
@@ -51,13 +54,26 @@ impl Builder<'_> {
         if let Some(at) = fields.get("idempotency") {
             self.read_own_idempotency(&at, &mut op);
         }
+        op.on_exhausted = self.read_on_exhausted(&mut fields, kind, step_kind);
+        fields.finish(&mut self.report);
+        op
+    }
+
+    /// Reads what the answers of a request mean, and how to ask for them.
+    fn read_answers(&mut self, fields: &mut Fields<'_>, op: &mut Operation, owner_of_query: Owner) {
+        if let Some(at) = fields.get("serial") {
+            op.serial = read_pointers(&at, &mut self.report);
+        }
+        if let Some(at) = fields.get("outcome") {
+            op.outcome = read_rule(&at, false, &mut self.report);
+        }
+        if let Some(at) = fields.get("query") {
+            op.query = self.read_query(&at, op, owner_of_query);
+        }
         if let Some(at) = fields.get("callback_timeout") {
             op.callback_timeout_ms =
                 at.duration(DURATION_MAX_MS, &mut self.report).unwrap_or(op.callback_timeout_ms);
         }
-        op.on_exhausted = self.read_on_exhausted(&mut fields, kind, step_kind);
-        fields.finish(&mut self.report);
-        op
     }
 
     fn read_own_idempotency(&mut self, at: &At<'_>, op: &mut Operation) {

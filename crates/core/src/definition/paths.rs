@@ -66,6 +66,7 @@ fn each_path<'a>(
         Body::None => {}
         Body::Json(template) => template.each_path(visit),
         Body::Form(fields) => fields.iter().flat_map(|(_, value)| value.paths()).for_each(visit),
+        Body::Redis(commands) => commands.each_path(visit),
     }
 }
 

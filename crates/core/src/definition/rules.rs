@@ -52,6 +52,7 @@ pub(super) fn check_step(step: &Step, places: &StepPlaces, report: &mut Report) 
         (&step.action, &step.compensation, &places.compensation)
     {
         check_fence(name, action, compensation, at, report);
+        super::redis::check_same_place(step, at, report);
     }
 }
 

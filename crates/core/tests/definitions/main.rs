@@ -7,6 +7,7 @@ mod documented;
 mod examples;
 mod inputs;
 mod notation;
+mod redis;
 mod refused;
 mod requests;
 mod templates;

@@ -3,5 +3,7 @@
 //! Everything that changes anything is one call of a Redis function, which validates all before it writes the first byte.
 
 mod client;
+mod commands;
 
 pub use client::{Client, Error, ErrorKind, Function, Library, Options, SLOTS, slot};
+pub use commands::{BYTES_MAX, COMMANDS_MAX, Command, Commands, Guard, Malformed, WORDS_MAX, check_slots};

@@ -1,3 +1,4 @@
 //! Against real servers.
 
 mod client;
+mod log_commands;

@@ -151,7 +151,7 @@ fn in_words(error: &RedisError) -> String {
 }
 
 /// The text of an answer; empty if it is none.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use redis::{Cmd, IntoConnectionInfo, Value};
 
+pub(crate) use error::text;
 pub use error::{Error, ErrorKind};
 pub use library::{Function, Library};
 
@@ -52,6 +53,16 @@ enum Link {
     Cluster(Cluster),
 }
 
+impl Link {
+    /// To every primary; all must succeed.
+    async fn on_primaries(&self, command: Cmd) -> Result<Value, Error> {
+        match self {
+            Self::One(one) => one.send(command).await,
+            Self::Cluster(cluster) => cluster.on_primaries(command).await,
+        }
+    }
+}
+
 impl Client {
     /// Connects, finds out whether the server belongs to a cluster, and loads the libraries on every primary.
     ///
@@ -88,11 +99,7 @@ impl Client {
     /// If a primary cannot be reached or refuses.
     pub async fn load(&self) -> Result<(), Error> {
         for library in self.libraries {
-            let loaded = match &self.link {
-                Link::One(one) => load_on(library, async |cmd| one.send(cmd).await).await,
-                Link::Cluster(cluster) => load_on(library, async |cmd| cluster.on_primaries(cmd).await).await,
-            };
-            match loaded {
+            match load_on(&self.link, library).await {
                 Ok(()) => {}
                 Err(e) if e.kind == ErrorKind::Denied => {
                     tracing::info!("functions may not be loaded here ({e}); their code is sent as scripts");
@@ -201,13 +208,13 @@ impl Client {
 }
 
 /// Loads a library, unless it is there with the same code.
-async fn load_on(library: &Library, send: impl AsyncFn(Cmd) -> Result<Value, Error>) -> Result<(), Error> {
-    match send(library::load(library, false)).await {
+async fn load_on(link: &Link, library: &Library) -> Result<(), Error> {
+    match link.on_primaries(library::load(library, false)).await {
         Err(e) if e.message.contains("already exists") => {}
         other => return other.map(drop),
     }
     // A name stands for one behaviour: other code under it is an earlier text of the same.
-    send(library::load(library, true)).await.map(drop)
+    link.on_primaries(library::load(library, true)).await.map(drop)
 }
 
 async fn is_cluster(one: &One) -> Result<bool, Error> {

@@ -1,4 +1,8 @@
 //! Against real servers.
 
 mod client;
+mod doctor;
+mod lock;
+mod lock_faults;
+mod lock_paused;
 mod log_commands;

@@ -9,8 +9,8 @@ use http::HeaderName;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::address::Address;
 use crate::head;
+use crate::reach::Reach;
 use crate::signature::SigningKey;
 use crate::value::{EnvLookup, Value};
 
@@ -40,7 +40,9 @@ const ANSWER_BYTES_LIMIT: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParticipantConfig {
-    /// `http://` or `https://`, host, optionally port and a path, to which a definition's paths are appended.
+    /// `http://` or `https://`, host, optionally port and a path, to which a definition's paths are appended. Or `redis://` or
+    /// `rediss://`, for definitions that name Redis commands; with a password only as `env:NAME` or `file:PATH`, where the whole
+    /// URL is.
     pub url: Url,
     /// Headers added to every request, by name. They win over a definition's.
     #[serde(default)]
@@ -85,8 +87,19 @@ impl ParticipantConfig {
         let mut wrong = |field: &str, reason: String| {
             problems.push(Problem { participant: name.to_owned(), field: field.to_owned(), reason });
         };
-        if let Err(reason) = Address::parse(&self.url.0) {
-            wrong("url", reason);
+        match Reach::parse(&self.url.0) {
+            Ok(Reach::Http(_)) => {}
+            Ok(Reach::Driven(_)) => {
+                let fields = [
+                    ("headers", !self.headers.is_empty()),
+                    ("secret", self.secret.is_some()),
+                    ("ca_file", self.ca_file.is_some()),
+                ];
+                for (field, _) in fields.into_iter().filter(|(_, is_there)| *is_there) {
+                    wrong(field, "is for participants over HTTP; what a server needs is in its url".into());
+                }
+            }
+            Err(reason) => wrong("url", reason),
         }
         for header in self.headers.keys() {
             let field = format!("headers.{header}");
@@ -127,8 +140,8 @@ pub struct Url(pub String);
 
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Address::parse(&self.0) {
-            Ok(address) => write!(f, "{address}"),
+        match Reach::parse(&self.0) {
+            Ok(reach) => write!(f, "{reach:?}"),
             Err(_) => f.write_str("[not a valid URL]"),
         }
     }

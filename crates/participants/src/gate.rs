@@ -12,7 +12,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use crate::port::LeaseCheck;
 
 /// What one call needs to write, and what its writes left behind.
-pub(crate) struct Pass {
+pub struct Pass {
     lease: LeaseCheck,
     written: AtomicBool,
     lapsed: AtomicBool,
@@ -21,6 +21,16 @@ pub(crate) struct Pass {
 impl Pass {
     pub(crate) fn new(lease: LeaseCheck) -> Arc<Self> {
         Arc::new(Self { lease, written: AtomicBool::new(false), lapsed: AtomicBool::new(false) })
+    }
+
+    /// Whether the call may send: asked right before its first byte, of whoever does not write through a gate. After a yes the
+    /// call counts as sent, whatever becomes of it.
+    #[must_use]
+    pub fn may_send(&self) -> bool {
+        let holds = (self.lease)();
+        let what = if holds { &self.written } else { &self.lapsed };
+        what.store(true, Ordering::Release);
+        holds
     }
 
     /// Whether bytes of the request may have left.

@@ -86,6 +86,12 @@ pub(crate) fn prepare(outgoing: &Outgoing, additions: &Additions<'_>) -> Result<
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
             Bytes::from(form.clone())
         }
+        Some(Payload::Redis(_)) => {
+            return Err(format!(
+                "the definition sends Redis commands to `{to}`, and amends.toml says it speaks HTTP: write url = \"redis://…\" there",
+                to = request.to
+            ));
+        }
         None => Bytes::new(),
     };
     let method = method(request.method);

@@ -1,4 +1,4 @@
-//! What carries out an effect: calls to participants over HTTP.
+//! What carries out an effect: calls to participants, over HTTP or through a [`Driver`].
 //!
 //! [`Participants`] implements the port [`Caller`] for the `[participants.NAME]` of `amends.toml`. A call is sent at most once:
 //! there are no hidden retries, no redirects and no proxies, and of each call it is known, not guessed, whether a byte of it may
@@ -21,6 +21,9 @@
 mod address;
 pub mod breaker;
 pub mod config;
+mod door;
+mod driven;
+mod driver;
 mod gate;
 mod head;
 mod limit;
@@ -28,6 +31,7 @@ mod link;
 mod participants;
 mod pool;
 pub mod port;
+mod reach;
 mod retry_after;
 pub mod signature;
 mod site;
@@ -37,6 +41,8 @@ mod value;
 
 pub use breaker::BreakerState;
 pub use config::{ParticipantConfig, Problem};
+pub use driver::{Driver, Remote, UrlSource};
+pub use gate::Pass;
 pub use participants::{CallbackUrl, ParticipantState, Participants, Settings};
 pub use port::{Called, Caller, Clock, HeldReason, LeaseCheck, Outgoing};
 pub use retry_after::retry_after_ms;

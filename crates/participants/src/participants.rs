@@ -1,4 +1,4 @@
-//! All configured participants: the HTTP side of the port.
+//! All configured participants: the other side of the port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,17 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::breaker::{BreakerState, Ending};
 use crate::config::{ParticipantConfig, Problem};
+use crate::door::{Door, Permit};
+use crate::driven::Driven;
+use crate::driver::Driver;
 use crate::gate::Pass;
 use crate::head::{Additions, Prepared, prepare};
 use crate::link::Received;
 use crate::port::{Called, Caller, Clock, Outgoing};
+use crate::reach::Reach;
 use crate::retry_after::retry_after_ms;
 use crate::signature::Unverified;
-use crate::site::{Permit, Resolved, Site};
+use crate::site::{Resolved, Site};
 use crate::value::EnvLookup;
 
 /// What the participants share.
@@ -62,8 +66,23 @@ impl CallbackUrl {
 
 /// The participants of `amends.toml`, ready to be called.
 pub struct Participants {
-    sites: BTreeMap<String, Arc<Site>>,
+    sites: BTreeMap<String, Reached>,
     settings: Settings,
+}
+
+/// A participant, by how it is reached.
+enum Reached {
+    Http(Arc<Site>),
+    Driven(Arc<Driven>),
+}
+
+impl Reached {
+    fn door(&self) -> &Door {
+        match self {
+            Self::Http(site) => &site.door,
+            Self::Driven(driven) => &driven.door,
+        }
+    }
 }
 
 /// How a participant fares, for metrics and statistics.
@@ -79,7 +98,7 @@ pub struct ParticipantState {
     pub max_concurrency: usize,
     /// Calls that wait for a place.
     pub waiting: usize,
-    /// Idle connections.
+    /// Idle connections; 0 where calls share one.
     pub idle_connections: usize,
     /// Why it cannot be called as configured, if that is so: a variable or a file is missing.
     pub fault: Option<String>,
@@ -90,10 +109,30 @@ impl Participants {
     /// busy. A variable or a file that is missing is no error: calls are [`Answer::Misconfigured`] until it is there.
     ///
     /// # Errors
-    /// Everything that is wrong with the configuration itself, all at once.
+    /// Everything that is wrong with the configuration itself, all at once; also a participant that is not reached over HTTP.
     pub fn new(
         configs: BTreeMap<String, ParticipantConfig>,
         settings: Settings,
+    ) -> Result<Self, Vec<Problem>> {
+        Self::make(configs, settings, None)
+    }
+
+    /// As [`Participants::new`], with a driver for those that are not reached over HTTP.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the configuration itself, all at once.
+    pub fn with_driver(
+        configs: BTreeMap<String, ParticipantConfig>,
+        settings: Settings,
+        driver: &dyn Driver,
+    ) -> Result<Self, Vec<Problem>> {
+        Self::make(configs, settings, Some(driver))
+    }
+
+    fn make(
+        configs: BTreeMap<String, ParticipantConfig>,
+        settings: Settings,
+        driver: Option<&dyn Driver>,
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut sites = BTreeMap::new();
@@ -102,12 +141,24 @@ impl Participants {
                 let reason = "is no participant's name; [a-z][a-z0-9_-]{0,63} are".to_owned();
                 problems.push(Problem { participant: name.clone(), field: "name".into(), reason });
             }
-            match (config.problems(&name), Address::parse(&config.url.0)) {
-                (found, Ok(address)) if found.is_empty() => {
-                    let site = Site::new(&name, config, address, settings.env.clone());
-                    sites.insert(name, Arc::new(site));
+            let found = config.problems(&name);
+            let env = settings.env.clone();
+            match (Reach::parse(&config.url.0), driver) {
+                (Ok(Reach::Http(address)), _) if found.is_empty() => {
+                    let site = Site::new(&name, config, address, env);
+                    sites.insert(name, Reached::Http(Arc::new(site)));
                 }
-                (found, _) => problems.extend(found),
+                (Ok(Reach::Driven(url)), Some(driver)) if found.is_empty() => {
+                    let driven = Driven::new(&name, url, config.max_concurrency, driver, env);
+                    sites.insert(name, Reached::Driven(Arc::new(driven)));
+                }
+                (Ok(Reach::Driven(_)), None) => {
+                    problems.extend(found);
+                    let reason = "only participants over HTTP can be called here; write http:// or https://"
+                        .to_owned();
+                    problems.push(Problem { participant: name, field: "url".into(), reason });
+                }
+                (Ok(Reach::Http(_) | Reach::Driven(_)) | Err(_), _) => problems.extend(found),
             }
         }
         if problems.is_empty() { Ok(Self { sites, settings }) } else { Err(problems) }
@@ -134,7 +185,8 @@ impl Participants {
         let now = (self.settings.clock)();
         let mut failure = Unverified::Signature;
         let mut names = Vec::new();
-        for (name, site) in &self.sites {
+        for (name, reached) in &self.sites {
+            let Reached::Http(site) = reached else { continue };
             let Ok(resolved) = site.last_resolved() else { continue };
             match resolved.key.as_ref().map(|key| key.verify(headers, body, now)) {
                 Some(Ok(())) => names.push(name.as_str()),
@@ -187,11 +239,14 @@ impl Participants {
 impl Caller for Participants {
     async fn call(&self, outgoing: Outgoing) -> Called {
         let name = &outgoing.request.to;
-        let Some(site) = self.sites.get(name) else {
-            let reason = format!(
-                "participant `{name}` is not in amends.toml: add [participants.{name}] url = \"http://…\""
-            );
-            return misconfigured(reason);
+        let site = match self.sites.get(name) {
+            Some(Reached::Http(site)) => site,
+            Some(Reached::Driven(driven)) => return driven.call(&outgoing).await,
+            None => {
+                return misconfigured(format!(
+                    "participant `{name}` is not in amends.toml: add [participants.{name}] url = \"http://…\""
+                ));
+            }
         };
         let resolved = match site.resolved().await {
             Ok(resolved) => resolved,
@@ -202,7 +257,7 @@ impl Caller for Participants {
             Ok(prepared) => prepared,
             Err(reason) => return misconfigured(reason),
         };
-        match site.acquire().await {
+        match site.door.acquire().await {
             Ok(permit) => self.perform(site, &resolved, &outgoing, prepared, permit).await,
             Err(held) => held,
         }
@@ -218,13 +273,13 @@ fn additions<'a>(site: &'a Site, resolved: &'a Resolved, settings: &'a Settings)
     }
 }
 
-fn misconfigured(reason: String) -> Called {
+pub(crate) fn misconfigured(reason: String) -> Called {
     Called::Answered { answer: Answer::Misconfigured(reason), took_ms: 0 }
 }
 
 /// What an answer tells the breaker (rule 10). Only what a participant in trouble says is a failure: 4xx and 3xx, whatever a
 /// definition reads into them, come from one that works.
-fn ending(answer: &Answer) -> Ending {
+pub(crate) fn ending(answer: &Answer) -> Ending {
     match answer {
         Answer::Response { status, .. } if *status >= 500 => Ending::Failed,
         Answer::Response { .. } => Ending::Answered,
@@ -233,15 +288,20 @@ fn ending(answer: &Answer) -> Ending {
     }
 }
 
-fn state(name: &str, site: &Site) -> ParticipantState {
+fn state(name: &str, reached: &Reached) -> ParticipantState {
+    let door = reached.door();
+    let (max_concurrency, idle_connections, fault) = match reached {
+        Reached::Http(site) => (site.config.max_concurrency, site.pool.len(), site.last_resolved().err()),
+        Reached::Driven(driven) => (driven.max_concurrency, 0, driven.fault()),
+    };
     ParticipantState {
         name: name.to_owned(),
-        breaker: site.breaker.state(),
-        in_flight: site.limit.in_flight(),
-        max_concurrency: site.config.max_concurrency,
-        waiting: site.limit.waiting(),
-        idle_connections: site.pool.len(),
-        fault: site.last_resolved().err(),
+        breaker: door.breaker.state(),
+        in_flight: door.limit.in_flight(),
+        max_concurrency,
+        waiting: door.limit.waiting(),
+        idle_connections,
+        fault,
     }
 }
 

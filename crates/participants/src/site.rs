@@ -6,17 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use amends_core::Answer;
 use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::address::Address;
-use crate::breaker::{Ending, Leave, SharedBreaker};
 use crate::config::ParticipantConfig;
+use crate::door::Door;
 use crate::gate::Pass;
 use crate::head::{Additions, Prepared, prepare};
-use crate::limit::{self, Limit};
 use crate::link::{Connector, Link, Received};
 use crate::pool::Pool;
-use crate::port::{Called, Clock, HeldReason, Outgoing};
+use crate::port::{Clock, Outgoing};
 use crate::signature::SigningKey;
 use crate::tls;
 use crate::value::EnvLookup;
@@ -24,8 +22,7 @@ use crate::value::EnvLookup;
 pub(crate) struct Site {
     pub(crate) config: ParticipantConfig,
     pub(crate) address: Address,
-    pub(crate) breaker: SharedBreaker,
-    pub(crate) limit: Limit,
+    pub(crate) door: Arc<Door>,
     pub(crate) pool: Arc<Pool>,
     env: EnvLookup,
     resolved: RwLock<Result<Arc<Resolved>, String>>,
@@ -46,8 +43,7 @@ impl Site {
     /// Reads what variables and files hold; what is missing makes calls misconfigured, not the start fail.
     pub(crate) fn new(name: &str, config: ParticipantConfig, address: Address, env: EnvLookup) -> Self {
         let site = Self {
-            breaker: SharedBreaker::new(name),
-            limit: Limit::new(config.max_concurrency),
+            door: Door::new(name, config.max_concurrency),
             pool: Pool::new(config.keep_alive, config.max_concurrency),
             resolved: RwLock::new(Err("not read yet".into())),
             doubted: AtomicBool::new(false),
@@ -112,24 +108,6 @@ impl Site {
         Ok(made)
     }
 
-    /// Leave to call it.
-    ///
-    /// # Errors
-    /// [`Called::Held`]: by the limit after a second, by an open breaker at once, since then hardly a place is taken.
-    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Permit, Called> {
-        let held = |reason, retry_in_ms| Called::Held { reason, retry_in_ms };
-        let Some(place) = self.limit.enter().await else {
-            let again_ms = u64::try_from(limit::WAIT_MAX.as_millis()).unwrap_or(u64::MAX);
-            return Err(held(HeldReason::LimitFull, again_ms));
-        };
-        // In this order: the breaker may open during the wait, and only who has a place may be its probe.
-        match self.breaker.ask() {
-            Leave::Go => Ok(Permit { site: self.clone(), probe: false, ended: false, _place: place }),
-            Leave::Probe => Ok(Permit { site: self.clone(), probe: true, ended: false, _place: place }),
-            Leave::Wait(ms) => Err(held(HeldReason::BreakerOpen, ms)),
-        }
-    }
-
     /// Sends a prepared request over an idle connection, or a new one.
     ///
     /// An idle connection may turn out to be closed. If not one byte was written to it, the request is written to another: that
@@ -181,31 +159,6 @@ fn header_value(value: &SecretString) -> Result<HeaderValue, String> {
         .map_err(|_| "has characters that no header may have, such as a line break".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// A place among the calls in flight, and perhaps the breaker's probe. Dropped without [`Permit::end`] it tells the breaker
-/// nothing, so that a call that is cut short neither opens nor blocks it.
-pub(crate) struct Permit {
-    site: Arc<Site>,
-    probe: bool,
-    ended: bool,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Permit {
-    /// Tells the breaker how the call ended, and frees the place.
-    pub(crate) fn end(mut self, ending: Ending) {
-        self.ended = true;
-        self.site.breaker.ended(ending, self.probe);
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.site.breaker.ended(Ending::Silent, self.probe);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod answers;
 mod callbacks;
 mod calls;
 mod connections;
+mod drivers;
 mod headers;
 mod holding;
 mod lease;

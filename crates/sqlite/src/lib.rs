@@ -57,6 +57,7 @@ mod health;
 mod journal;
 mod lists;
 mod lock;
+mod locks;
 mod mailbox;
 mod migrate;
 mod nodes;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use amends_store::locks::Steady;
 use amends_store::{Error, Gauge, Health as HealthPort, Kind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -35,6 +36,8 @@ pub struct SqliteStore {
     pub(crate) writer: Writer,
     pub(crate) readers: Arc<Readers>,
     pub(crate) health: Arc<Health>,
+    /// What leases of locks are measured on.
+    pub(crate) clock: Steady,
     wal: Arc<Wal>,
     checkpointer: Mutex<Option<JoinHandle<()>>>,
     // Last, so that the file is given free when nothing of this store touches it any more.
@@ -74,7 +77,8 @@ impl SqliteStore {
         let (copies, watched) = (Arc::clone(&wal), Arc::clone(&health));
         let checkpointer =
             wal::start_checkpointer(copying, copies, watched, woken, writer.queue(), options.idle_interval)?;
-        Ok(Self { writer, readers, health, wal, checkpointer: Mutex::new(Some(checkpointer)), _lock: lock })
+        let clock = Steady::new();
+        Ok(Self { writer, readers, health, clock, wal, checkpointer: Mutex::new(Some(checkpointer)), _lock: lock })
     }
 
     /// Bytes of the write-ahead log's file. It grows while a read stays open, and is emptied when the store is idle.

@@ -5,5 +5,6 @@ mod conformance;
 mod corrupt;
 mod full;
 mod kill;
+mod locks;
 mod log;
 mod opening;

@@ -61,6 +61,8 @@ pub(crate) enum Event {
     Renewed { epoch: u64, until: Time },
     /// A lease was ended by its node.
     Left { epoch: u64 },
+    /// A node made a saga its own.
+    Claimed { epoch: u64, saga: SagaId },
     /// A submission came to the store. `life`: `None` if it came in a caller's own transaction.
     Began { life: Option<LifeId>, submission: Box<Submission>, outcome: Submitted },
     /// An advance came to the store.
@@ -108,6 +110,7 @@ impl fmt::Display for Event {
             Self::Joined { life, epoch, until } => write!(f, "{life} joins, epoch {epoch} until {}", until.0),
             Self::Renewed { epoch, until } => write!(f, "epoch {epoch} renewed until {}", until.0),
             Self::Left { epoch } => write!(f, "epoch {epoch} left"),
+            Self::Claimed { epoch, saga } => write!(f, "{saga} is claimed by epoch {epoch}"),
             Self::Began { life, submission, outcome } => {
                 let by = life.map_or_else(|| "a transaction".to_owned(), |life| life.to_string());
                 let what = match outcome {

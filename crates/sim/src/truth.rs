@@ -39,6 +39,8 @@ pub(crate) struct Recorded {
     pub(crate) stored: Vec<StoredEntry>,
     /// Its list row, as last written.
     pub(crate) row: Row,
+    /// The epochs that made it theirs, in order.
+    pub(crate) claims: Vec<u64>,
     /// Retention has removed its journal.
     pub(crate) pruned: bool,
     /// Why its entries make no sense; the state is as of before.
@@ -70,6 +72,13 @@ impl Truth {
                 if let Some(lease) = self.leases.get_mut(epoch) {
                     // A node that leaves late ends nothing any more.
                     lease.until = lease.until.min(self.now);
+                }
+            }
+            Event::Claimed { epoch, saga } => {
+                if let Some(recorded) = self.sagas.get_mut(saga)
+                    && recorded.claims.last() != Some(epoch)
+                {
+                    recorded.claims.push(*epoch);
                 }
             }
             Event::Began { submission, outcome: Submitted::Created(rowid), .. } => {
@@ -115,6 +124,7 @@ impl Truth {
         let recorded = Recorded {
             saga,
             times: vec![self.now; entries.len()],
+            claims: submission.row.owner.iter().map(|(_, epoch)| *epoch).collect(),
             entries,
             stored: submission.entries.clone(),
             row: Row { rowid, ..submission.row.clone() },

@@ -61,15 +61,14 @@ fn excuse(recorded: &Recorded, truth: &Truth) -> Result<(), String> {
 
 /// Whether three nodes in a row really stopped while they had it, with nothing done between.
 fn was_stopped_thrice(recorded: &Recorded, truth: &Truth) -> bool {
-    let (mut owner, mut in_a_row) = (0, 0);
+    let mut in_a_row = 0;
     for (entry, at) in recorded.entries.iter().zip(&recorded.times) {
         match entry.kind {
-            EntryKind::Submitted { epoch, .. } => owner = epoch,
             EntryKind::TakenOver { epoch, lapsed, .. } => {
-                // One node takes a saga over from itself when it has lost it from memory.
-                let stopped = lapsed && (epoch == owner || truth.had_lapsed(owner, epoch, *at));
+                let before = recorded.claims.iter().take_while(|claimed| **claimed != epoch).last();
+                // With nobody before it, a node takes a saga over from itself: it has lost it from memory.
+                let stopped = lapsed && before.is_none_or(|owner| truth.had_lapsed(*owner, epoch, *at));
                 in_a_row = if stopped { in_a_row + 1 } else { 0 };
-                owner = epoch;
             }
             EntryKind::Stuck { .. } => return in_a_row >= 3,
             _ => in_a_row = 0,

@@ -1,10 +1,12 @@
 //! One life of a node: an engine, and everything through which it touches the world.
 
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use amends_engine::Engine;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::NodeClock;
@@ -17,7 +19,9 @@ use crate::sim::Sim;
 pub(crate) struct Life {
     pub(crate) id: LifeId,
     sim: Arc<Sim>,
-    ended: watch::Sender<bool>,
+    ended: AtomicBool,
+    /// Wakes in the order of waiting. A watch channel does not: it draws, and not from the seed.
+    ends: Notify,
     still_until: Mutex<Option<Instant>>,
     engine: Mutex<Option<Engine>>,
     pub(crate) clock: Arc<NodeClock>,
@@ -25,8 +29,15 @@ pub(crate) struct Life {
 
 impl Life {
     pub(crate) fn new(sim: Arc<Sim>, id: LifeId, clock: Arc<NodeClock>) -> Arc<Self> {
-        let (ended, _) = watch::channel(false);
-        Arc::new(Self { id, sim, ended, still_until: Mutex::new(None), engine: Mutex::new(None), clock })
+        Arc::new(Self {
+            id,
+            sim,
+            ended: AtomicBool::new(false),
+            ends: Notify::new(),
+            still_until: Mutex::new(None),
+            engine: Mutex::new(None),
+            clock,
+        })
     }
 
     /// Returns when the node may act: at once, when it has stood still for long enough, or never.
@@ -66,20 +77,25 @@ impl Life {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        *self.ended.borrow()
+        self.ended.load(Ordering::SeqCst)
     }
 
     /// Returns when it has ended.
     pub(crate) async fn end(&self) {
-        // It fails only without a sender, and this life has one.
-        drop(self.ended.subscribe().wait_for(|ended| *ended).await);
+        let mut ends = pin!(self.ends.notified());
+        // From here on it is woken: only then is it known whether it came too late.
+        ends.as_mut().enable();
+        if !self.has_ended() {
+            ends.await;
+        }
     }
 
     /// Ends it where it stands. Every task of its engine is dropped; what is on the wire stays there.
     pub(crate) fn crash(&self, how: &'static str) {
-        if self.ended.send_replace(true) {
+        if self.ended.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.ends.notify_waiters();
         self.sim.record(&Event::Died { life: self.id, how });
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(engine) = engine {

@@ -54,6 +54,13 @@ impl Port {
         if self.sim.options.embedded { now } else { self.sim.now() }
     }
 
+    fn claimed(&self, lease: &NodeLease, claimed: Vec<Due>) -> Vec<Due> {
+        for due in &claimed {
+            self.sim.record(&Event::Claimed { epoch: lease.epoch, saga: due.id.clone() });
+        }
+        claimed
+    }
+
     async fn crash<T>(&self, how: &'static str) -> T {
         self.sim.state().tally.crashes += 1;
         self.life.crash(how);
@@ -216,17 +223,29 @@ impl Journal for Port {
 #[async_trait]
 impl Work for Port {
     async fn claim_due(&self, lease: &NodeLease, now: Time, limit: usize) -> Result<Vec<Due>, Error> {
-        let perform = async { self.sim.memory.claim_due(lease, self.clock(now), limit).await };
+        let perform = async {
+            let claimed = self.sim.memory.claim_due(lease, self.clock(now), limit).await?;
+            Ok(self.claimed(lease, claimed))
+        };
         self.call(write("claim_due"), perform).await
     }
 
     async fn take_over(&self, lease: &NodeLease, now: Time, limit: usize) -> Result<Vec<Due>, Error> {
-        let perform = async { self.sim.memory.take_over(lease, self.clock(now), limit).await };
+        let perform = async {
+            let claimed = self.sim.memory.take_over(lease, self.clock(now), limit).await?;
+            Ok(self.claimed(lease, claimed))
+        };
         self.call(routine("take_over", true), perform).await
     }
 
     async fn claim(&self, lease: &NodeLease, id: &SagaId, now: Time) -> Result<bool, Error> {
-        let perform = async { self.sim.memory.claim(lease, id, self.clock(now)).await };
+        let perform = async {
+            let is_ours = self.sim.memory.claim(lease, id, self.clock(now)).await?;
+            if is_ours {
+                self.sim.record(&Event::Claimed { epoch: lease.epoch, saga: id.clone() });
+            }
+            Ok(is_ours)
+        };
         self.call(write("claim"), perform).await
     }
 

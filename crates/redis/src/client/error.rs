@@ -82,6 +82,11 @@ impl Error {
         )
     }
 
+    /// The same of a command that followed another: that one was carried out.
+    pub(super) fn after_the_call(self) -> Self {
+        Self { kind: ErrorKind::Unknown, ..self }
+    }
+
     /// While a connection is made: nothing was sent.
     pub(super) fn while_connecting(address: &str, error: &RedisError) -> Self {
         let reason = Self::from_reply(error);

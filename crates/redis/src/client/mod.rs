@@ -143,6 +143,51 @@ impl Client {
         }
     }
 
+    /// Calls a function on one server, and waits until so many replicas have what it wrote. Gives how many had it in time.
+    ///
+    /// # Errors
+    /// As [`Client::call`]; [`ErrorKind::Refused`] in a cluster.
+    pub(crate) async fn call_and_wait(
+        &self,
+        function: &Function,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        replicas: u32,
+        timeout: Duration,
+    ) -> Result<(Value, i64), Error> {
+        let Link::One(one) = &self.link else {
+            return Err(Error::new(ErrorKind::Refused, "WAIT is for one server with replicas"));
+        };
+        let wait = || {
+            let mut wait = redis::cmd("WAIT");
+            wait.arg(replicas).arg(timeout.as_millis().to_string());
+            wait
+        };
+        let count = |(answer, waited)| match waited {
+            Value::Int(count) => Ok((answer, count)),
+            other => Err(Error::unreadable("WAIT", &other)),
+        };
+        if !self.sends_scripts() {
+            match one.send_and_wait(library::call(function, keys, args), wait()).await {
+                Err(e) if e.kind == ErrorKind::NoFunction => self.load().await?,
+                Err(e) if e.kind == ErrorKind::Denied && e.message.contains("fcall") => {
+                    self.as_scripts.store(true, Ordering::Relaxed);
+                }
+                other => return count(other?),
+            }
+        }
+        if !self.sends_scripts() {
+            return count(one.send_and_wait(library::call(function, keys, args), wait()).await?);
+        }
+        let script = function.script();
+        match one.send_and_wait(library::evalsha(&script, keys, args), wait()).await {
+            Err(e) if e.kind == ErrorKind::NoFunction => {
+                count(one.send_and_wait(library::eval(&script, keys, args), wait()).await?)
+            }
+            other => count(other?),
+        }
+    }
+
     /// Sends one command: in a cluster to the primary of its first key.
     ///
     /// # Errors

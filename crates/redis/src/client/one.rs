@@ -48,6 +48,33 @@ impl One {
         }
     }
 
+    /// Sends a command and, over the same connection, `WAIT`: how many replicas have what this connection wrote up to then. Over another
+    /// connection `WAIT` would answer for nothing.
+    pub(super) async fn send_and_wait(&self, command: Cmd, wait: Cmd) -> Result<(Value, Value), Error> {
+        let (mut connection, nth) = self.connection().await?;
+        let mut both = redis::Pipeline::with_capacity(2);
+        both.add_command(command).add_command(wait);
+        match connection.send_packed_commands(&both, 0, 2).await {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                let (Some(answer), Some(waited), None) = (answers.next(), answers.next(), answers.next())
+                else {
+                    return Err(Error::new(ErrorKind::Unknown, "redis gave not two answers to two commands"));
+                };
+                let answer = answer.extract_error().map_err(|e| Error::from_reply(&e))?;
+                // The call was carried out: what `WAIT` says is a matter of its own.
+                let waited = waited.extract_error().map_err(|e| Error::from_reply(&e).after_the_call())?;
+                Ok((answer, waited))
+            }
+            Err(e) => {
+                if e.is_unrecoverable_error() || e.is_connection_dropped() {
+                    self.forget(nth).await;
+                }
+                Err(Error::from_reply(&e))
+            }
+        }
+    }
+
     async fn connection(&self) -> Result<(MultiplexedConnection, u64), Error> {
         let mut current = self.current.lock().await;
         if let Some(connection) = &current.connection {

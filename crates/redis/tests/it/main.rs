@@ -6,3 +6,4 @@ mod lock;
 mod lock_faults;
 mod lock_paused;
 mod log_commands;
+mod store;

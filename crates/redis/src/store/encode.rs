@@ -1,0 +1,235 @@
+//! Rows and entries as bytes.
+//!
+//! A row is what the functions have to know of it, packed as `functions/store/plan.lua` says, and two texts that they keep unread: what a
+//! saga was submitted with, and what its engine last wrote.
+
+use amends_core::{SagaId, Time};
+use amends_store::{DeadGroup, Error, Kind, Row, StoredEntry};
+use serde::{Deserialize, Serialize};
+
+use super::words::{Arguments, unreadable};
+
+/// What of a row never changes.
+#[derive(Serialize, Deserialize)]
+struct Fixed {
+    definition_version: u64,
+    digest: String,
+}
+
+/// What the functions need not know.
+#[derive(Serialize, Deserialize)]
+struct Rest {
+    business_state: String,
+    step: Option<String>,
+    operation: Option<String>,
+    error_class: Option<String>,
+    reason: Option<String>,
+    contradictions: u32,
+    overdue: bool,
+    updated_at: Time,
+}
+
+/// Adds a row to the arguments of a call, in the order of `read_row`.
+pub(super) fn add_row(arguments: &mut Arguments, row: &Row) -> Result<(), Error> {
+    let fixed = Fixed { definition_version: row.definition_version, digest: row.digest.clone() };
+    let rest = Rest {
+        business_state: row.business_state.clone(),
+        step: row.step.clone(),
+        operation: row.operation.clone(),
+        error_class: row.error_class.clone(),
+        reason: row.reason.clone(),
+        contradictions: row.contradictions,
+        overdue: row.overdue,
+        updated_at: row.updated_at,
+    };
+    let (node, epoch) = match &row.owner {
+        Some((node, epoch)) => (node.as_str(), epoch.to_string()),
+        None => ("", String::new()),
+    };
+    let dead = if row.status == Row::DEAD { dead_member(row)? } else { Vec::new() };
+    arguments
+        .add(word(&row.status)?)
+        .add(word(&row.saga)?)
+        .time(Some(row.created_at))
+        .time(row.due_at)
+        .time(row.ended_at)
+        .add(epoch)
+        .add(word(node)?)
+        .add(if row.contradictions > 0 { "1" } else { "0" })
+        .add(dead)
+        .add(json(&fixed))
+        .add(json(&rest));
+    Ok(())
+}
+
+/// A text whose length fits the form, and which cannot be mistaken for the end of another.
+fn word(text: &str) -> Result<&str, Error> {
+    if text.len() <= 4_096 && !text.contains('\0') {
+        return Ok(text);
+    }
+    let shown: String = text.chars().take(80).collect();
+    Err(Error::new(Kind::Refused, format!("{shown:?} is too long, or has a NUL, for the store's index")))
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("invariant: plain data always encodes")
+}
+
+/// Reads a row as it is stored.
+pub(super) fn row(id: SagaId, bytes: &[u8]) -> Result<Row, Error> {
+    let mut packed = Packed { bytes, id: &id };
+    let rowid = packed.number(1)?;
+    let seq = packed.number(1)?;
+    let created_at = packed.time()?.unwrap_or_default();
+    let (due_at, ended_at) = (packed.time()?, packed.time()?);
+    let epoch = packed.text(1)?;
+    let (_pruned, _contradicted) = (packed.take(1)?, packed.take(1)?);
+    let (node, status, saga) = (packed.text(2)?, packed.text(2)?, packed.text(2)?);
+    let _dead = packed.take(2)?;
+    let fixed: Fixed = packed.json()?;
+    let rest: Rest = packed.json()?;
+    let owner = match epoch.as_str() {
+        "" => None,
+        epoch => Some((node, epoch.parse().map_err(|_| damaged(&id))?)),
+    };
+    Ok(Row {
+        rowid,
+        saga,
+        definition_version: fixed.definition_version,
+        digest: fixed.digest,
+        status,
+        business_state: rest.business_state,
+        seq,
+        step: rest.step,
+        operation: rest.operation,
+        error_class: rest.error_class,
+        reason: rest.reason,
+        contradictions: rest.contradictions,
+        overdue: rest.overdue,
+        created_at,
+        updated_at: rest.updated_at,
+        ended_at,
+        due_at,
+        owner,
+        id,
+    })
+}
+
+fn damaged(id: &SagaId) -> Error {
+    unreadable(&format!("the row of saga {id}"), "something else than a row")
+}
+
+/// Length-prefixed words.
+struct Packed<'a> {
+    bytes: &'a [u8],
+    id: &'a SagaId,
+}
+
+impl<'a> Packed<'a> {
+    /// The next word, whose length has so many bytes.
+    fn take(&mut self, size: usize) -> Result<&'a [u8], Error> {
+        let split = self.bytes.split_at_checked(size).and_then(|(length, rest)| {
+            let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+            rest.split_at_checked(length)
+        });
+        let (word, rest) = split.ok_or_else(|| damaged(self.id))?;
+        self.bytes = rest;
+        Ok(word)
+    }
+
+    fn text(&mut self, size: usize) -> Result<String, Error> {
+        let word = self.take(size)?;
+        String::from_utf8(word.to_vec()).map_err(|_| damaged(self.id))
+    }
+
+    fn number(&mut self, size: usize) -> Result<u64, Error> {
+        self.text(size)?.parse().map_err(|_| damaged(self.id))
+    }
+
+    fn time(&mut self) -> Result<Option<Time>, Error> {
+        let text = self.text(1)?;
+        let time = (!text.is_empty()).then(|| text.parse().map(Time));
+        time.transpose().map_err(|_| damaged(self.id))
+    }
+
+    fn json<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, Error> {
+        serde_json::from_slice(self.take(4)?).map_err(|_| damaged(self.id))
+    }
+}
+
+/// Where a dead saga stands in its index: its group, behind the group's length, and since when in an order of bytes.
+fn dead_member(row: &Row) -> Result<Vec<u8>, Error> {
+    let mut group = Vec::new();
+    for name in [Some(&row.saga), row.step.as_ref(), row.operation.as_ref(), row.error_class.as_ref()] {
+        match name {
+            None => group.push(0),
+            Some(name) => {
+                group.push(1);
+                // A word has at most 4,096 bytes.
+                group.extend((word(name)?.len() as u16).to_be_bytes());
+                group.extend(name.as_bytes());
+            }
+        }
+    }
+    let mut member = (group.len() as u16).to_be_bytes().to_vec();
+    member.extend(group);
+    member.extend((row.updated_at.0.cast_unsigned() ^ SIGN).to_be_bytes());
+    Ok(member)
+}
+
+/// Turned, numbers of both signs stand in one order of bytes.
+const SIGN: u64 = 1 << 63;
+
+/// Reads a group from its first and last member.
+pub(super) fn dead_group(first: &[u8], last: &[u8], count: u64) -> Result<DeadGroup, Error> {
+    let broken = || unreadable("the index of dead sagas", "something else than a member");
+    let id = SagaId::new("dead").expect("invariant: this is an id");
+    let mut group = Packed { bytes: Packed { bytes: first, id: &id }.take(2)?, id: &id };
+    let mut names = Vec::new();
+    for _ in 0..4 {
+        let (has, rest) = group.bytes.split_first().ok_or_else(broken)?;
+        group.bytes = rest;
+        names.push(if *has == 1 { Some(group.text(2)?) } else { None });
+    }
+    let since = |member: &[u8]| {
+        let mut rest = Packed { bytes: member, id: &id };
+        rest.take(2)?;
+        let time = rest.bytes.first_chunk::<8>().ok_or_else(broken)?;
+        Ok::<_, Error>(Time((u64::from_be_bytes(*time) ^ SIGN).cast_signed()))
+    };
+    let (oldest, newest) = (since(first)?, since(last)?);
+    let mut names = names.into_iter();
+    let mut next = || names.next().flatten();
+    Ok(DeadGroup {
+        saga: next().unwrap_or_default(),
+        step: next(),
+        operation: next(),
+        error_class: next(),
+        count,
+        oldest,
+        newest,
+    })
+}
+
+/// An entry as stored: whether it is kept, its writer's nonce, when, the body.
+pub(super) fn entry(entry: &StoredEntry, nonce: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(17 + entry.body.len());
+    bytes.push(if entry.keep { b'1' } else { b'0' });
+    bytes.extend(nonce.to_be_bytes());
+    bytes.extend(entry.at.0.to_be_bytes());
+    bytes.extend(&entry.body);
+    bytes
+}
+
+/// Reads an entry and its writer's nonce.
+pub(super) fn read_entry(id: &SagaId, seq: u64, bytes: &[u8]) -> Result<(StoredEntry, u64), Error> {
+    let read = || {
+        let (keep, rest) = bytes.split_first()?;
+        let (nonce, rest) = rest.split_first_chunk::<8>()?;
+        let (at, body) = rest.split_first_chunk::<8>()?;
+        let at = Time(i64::from_be_bytes(*at));
+        let entry = StoredEntry { seq, at, keep: *keep == b'1', body: body.to_vec() };
+        Some((entry, u64::from_be_bytes(*nonce)))
+    };
+    read().ok_or_else(|| unreadable(&format!("entry {seq} of saga {id}"), "too few bytes"))
+}

@@ -6,9 +6,11 @@ mod client;
 mod commands;
 pub mod doctor;
 mod lock;
+mod participant;
 mod store;
 
 pub use client::{Client, Error, ErrorKind, Function, Library, Options, SLOTS, slot};
 pub use commands::{BYTES_MAX, COMMANDS_MAX, Command, Commands, Guard, Malformed, WORDS_MAX, check_slots};
 pub use lock::{KEY_PREFIX as LOCK_KEY_PREFIX, LOCK_LIBRARY, RedisLocks};
+pub use participant::{FENCE_KEY_PREFIX, FENCE_LIBRARY, RedisDriver, RedisParticipant};
 pub use store::{RedisStore, STORE_LIBRARIES, StoreOptions, Wait};

@@ -6,4 +6,5 @@ mod lock;
 mod lock_faults;
 mod lock_paused;
 mod log_commands;
+mod participant;
 mod store;

@@ -5,6 +5,7 @@ mod doctor;
 mod lock;
 mod lock_faults;
 mod lock_paused;
+mod log;
 mod log_commands;
 mod participant;
 mod store;

@@ -52,6 +52,8 @@ pub(crate) struct Recorded {
 pub(crate) struct Lease {
     /// Whose.
     pub(crate) life: LifeId,
+    /// When it began.
+    pub(crate) since: Time,
     /// When it ends unless prolonged.
     pub(crate) until: Time,
 }
@@ -61,7 +63,7 @@ impl Truth {
     pub(crate) fn learn(&mut self, event: &Event) {
         match event {
             Event::Joined { life, epoch, until } => {
-                self.leases.insert(*epoch, Lease { life: *life, until: *until });
+                self.leases.insert(*epoch, Lease { life: *life, since: self.now, until: *until });
             }
             Event::Renewed { epoch, until } => {
                 if let Some(lease) = self.leases.get_mut(epoch) {
@@ -148,11 +150,11 @@ impl Truth {
         }
     }
 
-    /// Whether a lease was over at a time, or when `successor` began: the same node's next one ends it.
-    pub(crate) fn had_lapsed(&self, epoch: u64, successor: u64, at: Time) -> bool {
+    /// Whether a lease was over at a time: the same node's next one ends it.
+    pub(crate) fn had_lapsed(&self, epoch: u64, at: Time) -> bool {
         let Some(lease) = self.leases.get(&epoch) else { return true };
-        let later = self.leases.range(epoch + 1..=successor.max(epoch + 1));
-        lease.until <= at || later.into_iter().any(|(_, other)| other.life.node == lease.life.node)
+        let mut later = self.leases.range(epoch + 1..).map(|(_, other)| other);
+        lease.until <= at || later.any(|other| other.life.node == lease.life.node && other.since <= at)
     }
 
     /// Whose lease an epoch is.

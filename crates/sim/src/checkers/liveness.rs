@@ -67,7 +67,7 @@ fn was_stopped_thrice(recorded: &Recorded, truth: &Truth) -> bool {
             EntryKind::TakenOver { epoch, lapsed, .. } => {
                 let before = recorded.claims.iter().take_while(|claimed| **claimed != epoch).last();
                 // With nobody before it, a node takes a saga over from itself: it has lost it from memory.
-                let stopped = lapsed && before.is_none_or(|owner| truth.had_lapsed(*owner, epoch, *at));
+                let stopped = lapsed && before.is_none_or(|owner| truth.had_lapsed(*owner, *at));
                 in_a_row = if stopped { in_a_row + 1 } else { 0 };
             }
             EntryKind::Stuck { .. } => return in_a_row >= 3,

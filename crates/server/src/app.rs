@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use amends_engine::Engine;
 use amends_participants::{ParticipantConfig, Participants};
+use amends_store::locks::Locks;
 use axum::Router;
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use crate::auth::Access;
 use crate::callers::Callers;
 use crate::config::ServerConfig;
-use crate::counts::{Cached, Refusals};
+use crate::counts::{Cached, LockCounts, Refusals};
 use crate::routes;
 
 /// A checked configuration, with its secrets read.
@@ -78,6 +79,8 @@ pub struct App(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
+    locks: Arc<dyn Locks>,
+    lock_counts: LockCounts,
     participants: Callers,
     settings: Settings,
     cached: Cached,
@@ -87,10 +90,11 @@ struct Inner {
 }
 
 impl App {
-    /// Makes the API. Nothing is listened on yet. `participants` are asked who signed a callback; `configs` are theirs.
+    /// Makes the API. Nothing is listened on yet. `locks` are what is offered at `/v1/locks`. `participants` are asked who signed a callback; `configs` are theirs.
     #[must_use]
     pub fn new(
         engine: Engine,
+        locks: Arc<dyn Locks>,
         participants: Arc<Participants>,
         configs: &BTreeMap<String, ParticipantConfig>,
         settings: Settings,
@@ -99,7 +103,18 @@ impl App {
         let (stopping, _) = watch::channel(false);
         let refusals = Arc::new(Refusals::new());
         let (cached, documentation) = (Cached::new(), routes::documentation());
-        Self(Arc::new(Inner { engine, participants, settings, cached, refusals, documentation, stopping }))
+        let lock_counts = LockCounts::default();
+        Self(Arc::new(Inner {
+            engine,
+            locks,
+            lock_counts,
+            participants,
+            settings,
+            cached,
+            refusals,
+            documentation,
+            stopping,
+        }))
     }
 
     /// Every route, as a service without its server.
@@ -117,6 +132,14 @@ impl App {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn locks(&self) -> &dyn Locks {
+        &*self.0.locks
+    }
+
+    pub(crate) fn lock_counts(&self) -> &LockCounts {
+        &self.0.lock_counts
     }
 
     pub(crate) fn access(&self) -> &Access {

@@ -1,7 +1,8 @@
 //! What the server counts itself, and what it remembers of the store's counts for a moment.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use amends_engine::{Engine, Refused};
@@ -34,6 +35,21 @@ impl Refusals {
     pub(crate) fn counts(&self) -> Vec<(Kind, u64)> {
         let counts = Kind::ALL.into_iter().map(|kind| (kind, self.0[kind as usize].load(Ordering::Relaxed)));
         counts.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// Calls of locks by what they were answered, since the server began.
+#[derive(Debug, Default)]
+pub(crate) struct LockCounts(std::sync::Mutex<BTreeMap<[&'static str; 2], u64>>);
+
+impl LockCounts {
+    /// Both words are of a short list.
+    pub(crate) fn count(&self, call: &'static str, answer: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry([call, answer]).or_default() += 1;
+    }
+
+    pub(crate) fn all(&self) -> Vec<([&'static str; 2], u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(words, n)| (*words, *n)).collect()
     }
 }
 

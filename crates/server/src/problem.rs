@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::dto::{DiagnosticDto, Stamp};
+use crate::dto::{DiagnosticDto, LockHeld, Stamp};
 
 /// The media type of every refusal.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -178,6 +178,12 @@ pub(crate) struct Body {
     /// `definition-conflict`: the digest of what is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    /// `wrong-state` of a lock that somebody else holds: who.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<LockHeld>,
+    /// `wrong-state` of a lock that is not yours any more: `expired`, `released`, `taken`, `unknown` or `owner_mismatch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'static str>,
     #[serde(flatten)]
     held: Option<Held>,
 }
@@ -223,6 +229,8 @@ impl Problem {
             problems: None,
             version: None,
             digest: None,
+            lock: None,
+            lost: None,
             held: None,
         };
         Self(Box::new(Inner { kind, status, body, header: None }))
@@ -291,6 +299,18 @@ impl Problem {
     #[must_use]
     pub(crate) fn with_digest(mut self, digest: String) -> Self {
         self.0.body.digest = Some(digest);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_lock(mut self, held: LockHeld) -> Self {
+        self.0.body.lock = Some(held);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn with_lost(mut self, lost: &'static str) -> Self {
+        self.0.body.lost = Some(lost);
         self
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Reading {
     pub(crate) participants: Vec<ParticipantState>,
     /// Refusals by kind.
     pub(crate) refusals: Vec<(Kind, u64)>,
+    /// Calls of locks by what they were answered.
+    pub(crate) locks: Vec<([&'static str; 2], u64)>,
     pub(crate) now: Stamp,
 }
 
@@ -37,6 +39,8 @@ impl Collector for Reading {
         self.present(&mut to)?;
         self.engine(&mut to)?;
         self.participants(&mut to)?;
+        let locks = self.locks.iter().map(|([call, answer], n)| ([("call", *call), ("answer", *answer)], *n));
+        to.counters("amends_lock_answers", "Calls of locks, by what they were answered", locks)?;
         let refusals = self.refusals.iter().map(|(kind, n)| ([("type", short(*kind))], *n));
         to.counters("amends_refusals", "Requests refused, by problem type", refusals)
     }

@@ -3,6 +3,7 @@
 mod definition;
 mod group;
 mod journal;
+mod lock;
 mod row;
 mod saga;
 mod stamp;
@@ -11,6 +12,7 @@ mod stats;
 pub(crate) use definition::{DefinitionDto, DefinitionItem, DefinitionList, DiagnosticDto};
 pub(crate) use group::{GroupDto, GroupList};
 pub(crate) use journal::{JournalDto, JournalList};
+pub(crate) use lock::{Lease, LeaseRenewed, LockDto, LockHeld, LockReleased};
 pub(crate) use row::{RowDto, SagaList};
 pub(crate) use saga::{SagaDto, is_frozen, place};
 pub(crate) use stamp::Stamp;

@@ -36,6 +36,7 @@ pub(crate) async fn get(State(app): State<App>, _: Viewer) -> Result<Response, P
         counts,
         participants: app.participants().states(),
         refusals: app.refusals().counts(),
+        locks: app.lock_counts().all(),
         now: Stamp::now(),
     };
     let mut registry = Registry::default();

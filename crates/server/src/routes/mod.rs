@@ -6,6 +6,7 @@ mod dead_letters;
 mod definitions;
 mod health;
 mod journal;
+mod locks;
 mod metrics;
 mod openapi;
 mod sagas;
@@ -48,6 +49,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(actions::skip))
         .routes(routes!(actions::close))
         .routes(routes!(callbacks::post))
+        .routes(routes!(locks::acquire, locks::renew, locks::release, locks::show))
         .routes(routes!(dead_letters::list))
         .routes(routes!(stats::get))
         .routes(routes!(metrics::get))

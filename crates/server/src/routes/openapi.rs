@@ -13,7 +13,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema};
 
 use crate::App;
-use crate::dto::{DiagnosticDto, Stamp};
+use crate::dto::{DiagnosticDto, LockHeld, Stamp};
 use crate::problem::{self, Held};
 
 /// Name of the security scheme.
@@ -46,6 +46,7 @@ pub(crate) fn frame() -> OpenApi {
     let mut schemas = vec![
         ("Problem".to_owned(), problem::Body::schema()),
         ("Held".to_owned(), Held::schema()),
+        ("LockHeld".to_owned(), LockHeld::schema()),
         ("Diagnostic".to_owned(), DiagnosticDto::schema()),
         ("Stamp".to_owned(), Stamp::schema()),
     ];

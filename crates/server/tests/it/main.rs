@@ -7,6 +7,7 @@ mod definitions;
 mod health;
 mod hostile;
 mod lifecycle;
+mod locks;
 mod openapi;
 mod roles;
 mod sagas;

@@ -14,7 +14,7 @@ async fn status(world: &World, token: Option<&str>, method: &str, path: &str) ->
 }
 
 /// Which role each route needs; the documentation's list is compared with this one.
-pub(crate) const ROUTES: [(&str, &str, &str); 19] = [
+pub(crate) const ROUTES: [(&str, &str, &str); 23] = [
     ("PUT", "/v1/definitions/{name}", "admin"),
     ("GET", "/v1/definitions/{name}", "viewer"),
     ("GET", "/v1/definitions", "viewer"),
@@ -28,6 +28,10 @@ pub(crate) const ROUTES: [(&str, &str, &str); 19] = [
     ("POST", "/v1/sagas/{id}/skip", "operator"),
     ("POST", "/v1/sagas/{id}/close", "operator"),
     ("POST", "/v1/callbacks", "operator"),
+    ("POST", "/v1/locks/{name}", "operator"),
+    ("PUT", "/v1/locks/{name}", "operator"),
+    ("DELETE", "/v1/locks/{name}", "operator"),
+    ("GET", "/v1/locks/{name}", "viewer"),
     ("GET", "/v1/dead-letters", "viewer"),
     ("GET", "/v1/stats", "viewer"),
     ("GET", "/metrics", "viewer"),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use amends_engine::{Config, Engine, SystemClock};
 use amends_participants::{ParticipantConfig, Participants, Value as Configured};
 use amends_server::{App, ServerConfig, Settings, serve};
+use amends_store::locks::MemoryLocks;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -110,6 +111,7 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) script: Arc<Script>,
     pub(crate) store: Arc<Switched>,
+    pub(crate) locks: Arc<MemoryLocks>,
     engine: Engine,
     stop: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<std::io::Result<()>>>,
@@ -142,14 +144,15 @@ impl World {
 
         let server: ServerConfig = toml::from_str(plan.server).unwrap();
         let settings = Settings::new(&server, &env).unwrap();
-        let app = App::new(engine.clone(), participants, &configs, settings);
+        let locks = Arc::new(MemoryLocks::new());
+        let app = App::new(engine.clone(), locks.clone(), participants, &configs, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let server = tokio::spawn(serve(listener, app, async {
             let _ = stopped.await;
         }));
-        Self { address, script, store, engine, stop: Some(stop), server: Some(server) }
+        Self { address, script, store, locks, engine, stop: Some(stop), server: Some(server) }
     }
 
     /// Tells the server to stop; it has stopped when the task that comes back ends.

@@ -123,6 +123,8 @@ impl Error {
             Some("CROSSSLOT") => ErrorKind::CrossSlot,
             Some(_) if words.contains("Function not found") => ErrorKind::NoFunction,
             Some(_) => ErrorKind::Refused,
+            // While a connection is made, the client says so in words of its own.
+            None if error.kind() == redis::ErrorKind::AuthenticationFailed => ErrorKind::Unauthenticated,
             None if error.is_connection_refusal() => ErrorKind::Unreachable,
             None => ErrorKind::Unknown,
         };

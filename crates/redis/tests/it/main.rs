@@ -7,5 +7,8 @@ mod lock_faults;
 mod lock_paused;
 mod log;
 mod log_commands;
+mod log_faults;
 mod participant;
+mod participant_faults;
+mod scan;
 mod store;

@@ -24,6 +24,7 @@ pub use record::{Record, Status};
 pub(crate) use answer::Words;
 pub(crate) use keys::{Index, Shard, shards};
 pub(crate) use library::{ADOPT, DUE, POSTPONE, REMOVE};
+pub(crate) use list::Page;
 
 /// How often a record is looked at again because another program changed it between looking and acting.
 const LOOKS_MAX: u32 = 3;

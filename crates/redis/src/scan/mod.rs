@@ -159,19 +159,15 @@ fn concerns_all(error: &Error) -> bool {
     }
 }
 
-/// Runs one task for each item, [`CALLS_MAX`] at once, and gives what they gave in the items' order.
-async fn each<T, F>(items: impl IntoIterator<Item = T>, mut task: impl FnMut(T) -> F) -> Vec<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+/// Runs tasks, [`CALLS_MAX`] at once, and gives what they gave in their order.
+async fn each<T: Send + 'static>(tasks: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let mut running = JoinSet::new();
     let mut outputs = Vec::new();
-    for (nth, item) in items.into_iter().enumerate() {
+    for (nth, task) in tasks.into_iter().enumerate() {
         if running.len() >= CALLS_MAX {
             outputs.extend(running.join_next().await.and_then(Result::ok));
         }
-        let work = task(item);
-        running.spawn(async move { (nth, work.await) });
+        running.spawn(async move { (nth, task.await) });
     }
     while let Some(done) = running.join_next().await {
         outputs.extend(done.ok());

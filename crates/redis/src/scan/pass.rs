@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::client::Error;
 use crate::log::{
-    BusinessId, Compensate, Index, Listed, Log, POSTPONE, REMOVE, Record, Refusal, Shard, TIMEOUT_MAX, Words,
-    shards, threshold,
+    BusinessId, Compensate, Index, Listed, Log, POSTPONE, Page, REMOVE, Record, Refusal, Shard, TIMEOUT_MAX,
+    Words, shards, threshold,
 };
 
 use super::{Failure, Parked, Report, Scanner, concerns_all, each};
@@ -14,6 +14,9 @@ use super::{Failure, Parked, Report, Scanner, concerns_all, each};
 const PAUSE_FIRST: Duration = Duration::from_secs(30);
 /// The longest pause between two tries.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+
+/// So many shards of a cluster are prepared to be asked at once: only memory is bounded by it.
+const SHARDS_AT_ONCE: usize = 256;
 
 /// What became of one record.
 enum Handled {
@@ -47,12 +50,8 @@ impl Scanner {
             .collect();
         let mut room = self.options.batch_max;
         while !places.is_empty() {
-            let pages = each(places.clone(), |place| {
-                let log = self.log.clone();
-                async move { log.page(place.shard, index, Some(age_ms), place.skip).await }
-            });
             let mut due: Vec<(Listed, usize)> = Vec::new();
-            for (nth, page) in pages.await.into_iter().enumerate() {
+            for (nth, page) in self.pages(&places, index, age_ms).await.into_iter().enumerate() {
                 let page = page?;
                 if let (Index::Due, Some(next_ms)) = (index, page.next_ms) {
                     let next = Duration::from_millis(next_ms.saturating_sub(page.now_ms).max(1));
@@ -79,6 +78,19 @@ impl Scanner {
         Ok(())
     }
 
+    /// The first that are due of each place.
+    async fn pages(&self, places: &[Place], index: Index, age_ms: u64) -> Vec<Result<Page, Error>> {
+        let mut pages = Vec::new();
+        for some in places.chunks(SHARDS_AT_ONCE) {
+            let task = |place: &Place| {
+                let (log, place) = (self.log.clone(), *place);
+                async move { log.page(place.shard, index, Some(age_ms), place.skip).await }
+            };
+            pages.extend(each(some.iter().map(task).collect()).await);
+        }
+        pages
+    }
+
     /// Handles records in their order. Gives whether to go on: not if the server is the trouble.
     async fn handle_all(
         &self,
@@ -88,17 +100,12 @@ impl Scanner {
         report: &mut Report,
     ) -> bool {
         for some in due.chunks(super::CALLS_MAX) {
-            let handled = each(some.iter().map(|(listed, _)| listed.id.clone()), |id| {
-                let (log, retention, attempts_max) =
-                    (self.log.clone(), self.options.retention, self.options.attempts_max);
-                async move {
-                    match index {
-                        Index::Due => undo(&log, &id, attempts_max).await,
-                        Index::Settled | Index::Parked => remove(&log, &id, retention).await,
-                    }
-                }
-            });
-            for ((listed, place), handled) in some.iter().zip(handled.await) {
+            let task = |(listed, _): &(Listed, usize)| {
+                let (log, id, retention) = (self.log.clone(), listed.id.clone(), self.options.retention);
+                handle(log, id, index, retention, self.options.attempts_max)
+            };
+            let handled = each(some.iter().map(task).collect()).await;
+            for ((listed, place), handled) in some.iter().zip(handled) {
                 match handled {
                     Ok(Handled::Compensated) => report.compensated += 1,
                     Ok(Handled::SettledByOthers) => report.settled_by_others += 1,
@@ -121,6 +128,19 @@ impl Scanner {
             }
         }
         true
+    }
+}
+
+async fn handle(
+    log: Log,
+    id: BusinessId,
+    index: Index,
+    retention: Duration,
+    attempts_max: u64,
+) -> Result<Handled, Error> {
+    match index {
+        Index::Due => undo(&log, &id, attempts_max).await,
+        Index::Settled | Index::Parked => remove(&log, &id, retention).await,
     }
 }
 

@@ -49,12 +49,9 @@ impl Scanner {
 
     async fn adopt_all(&self, keys: Vec<Vec<u8>>, report: &mut Report) -> Result<(), Error> {
         let ids: Vec<_> = keys.iter().filter_map(|key| BusinessId::of_key(key)).collect();
-        let looked = each(ids.iter().cloned(), |id| {
-            let log = self.log.clone();
-            async move { look(&log, id).await }
-        });
+        let looked = each(ids.iter().map(|id| look(self.log.clone(), id.clone())).collect()).await;
         let mut foreign = Vec::new();
-        for (id, swept) in ids.iter().zip(looked.await) {
+        for (id, swept) in ids.iter().zip(looked) {
             match note(id, swept, report)? {
                 Some(Swept::Foreign(record)) => foreign.push(record),
                 Some(Swept::Kept | Swept::Adopted | Swept::Parked(_)) | None => {}
@@ -91,7 +88,7 @@ fn note(id: &BusinessId, swept: Result<Swept, Error>, report: &mut Report) -> Re
     }
 }
 
-async fn look(log: &Log, id: BusinessId) -> Result<Swept, Error> {
+async fn look(log: Log, id: BusinessId) -> Result<Swept, Error> {
     let answer = log.call(&ADOPT, &id, &[], &[b"look".to_vec()]).await?;
     read(Words::new(&ADOPT, answer)?, id)
 }

@@ -15,6 +15,9 @@ use crate::toml_error;
 /// What is read when no file is named, if it exists.
 const DEFAULT_FILE: &str = "amends.toml";
 
+/// The default data folder, in the current one.
+const DEFAULT_DATA: &str = "amends-state";
+
 /// The default store.
 const DEFAULT_STORE: &str = "sqlite://amends.db";
 
@@ -31,8 +34,10 @@ pub(crate) struct Config {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoreConfig {
-    /// Which store: `sqlite://` and a path.
+    /// Which store: `sqlite://` and a path, or `redis://` and a server.
     pub(crate) url: String,
+    /// Where the node keeps its name, and what it saw of a store that it shares. The embedded store needs no such folder.
+    pub(crate) data: PathBuf,
     /// How long journal and payload of ended sagas are kept.
     #[serde(deserialize_with = "duration")]
     pub(crate) retention: Duration,
@@ -40,7 +45,7 @@ pub(crate) struct StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: DEFAULT_STORE.to_owned(), retention: Duration::from_secs(30 * 24 * 3600) }
+        Self { url: DEFAULT_STORE.to_owned(), data: DEFAULT_DATA.into(), retention: Duration::from_secs(30 * 24 * 3600) }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Output, Progress, print, print_line};
 use crate::scratch::Scratch;
 use crate::server_process::ServerProcess;
-use crate::stores::StoreUrl;
+use crate::stores::{StoreUrl, data_folder};
 
 const DEFINITION: &str = include_str!("order3.toml");
 /// The length of a round to aim at: long enough for a steady state, short enough for several of them.
@@ -165,6 +165,7 @@ async fn start_amends(
     limit: usize,
 ) -> Result<ServerProcess, Failure> {
     let mut text = format!("[server]\nmax_connections = {}\n", 2 * CONCURRENCY_MAX);
+    text.push_str(&data_folder(folder));
     for name in NAMES {
         text.push_str(&format!(
             "[participants.{name}]\nurl = \"http://{participants}\"\nmax_concurrency = {limit}\n"

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use amends_core::Time;
-use amends_participants::Participants;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
 use crate::client::Api;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::stores::StoreUrl;
 use crate::table::Table;
 
@@ -44,6 +43,9 @@ impl Verdict {
 /// Looks at everything; exit code 1 if there is a problem. It changes nothing, but for bringing a store of an earlier version up to
 /// date, as `serve` would.
 pub(crate) async fn run(doctor: &Doctor, server: &str, output: Output) -> Result<Exit, Failure> {
+    if doctor.accept_loss {
+        return accept_loss(doctor).await;
+    }
     let mut findings = Vec::new();
     let config = match Config::load(doctor.config.as_deref()) {
         Ok((config, file)) => {
@@ -63,13 +65,27 @@ pub(crate) async fn run(doctor: &Doctor, server: &str, output: Output) -> Result
     }
     let (server, runs) = look_at_server(server).await;
     findings.extend(server);
-    let url = doctor.store.clone().or(config.map(|config| config.store.url)).unwrap_or_default();
-    findings.push(look_at_store(&url, runs).await);
+    let of_config = config.map(|config| config.store).unwrap_or_default();
+    let url = doctor.store.clone().unwrap_or(of_config.url);
+    findings.push(look_at_store(&url, &of_config.data, runs).await);
 
     let items: Vec<Value> = findings.iter().map(value).collect();
     output.list(&json!({ "items": items, "next": null }), |_| table(&findings))?;
     let is_sick = findings.iter().any(|finding| finding.result == Verdict::Problem);
     Ok(if is_sick { Exit::Failed } else { Exit::Done })
+}
+
+/// Says that what a store has lost is lost, so that engines go on with what it has.
+async fn accept_loss(doctor: &Doctor) -> Result<Exit, Failure> {
+    let (config, _) = Config::load(doctor.config.as_deref())?;
+    let url = doctor.store.as_deref().unwrap_or(&config.store.url);
+    let reason = doctor.reason.as_deref().unwrap_or_default();
+    let epoch = StoreUrl::parse(url)?.accept_loss(&config.store.data, reason).await?;
+    say(&format!(
+        "accepted: the store goes on in epoch {epoch}, and every operation of an open saga counts as possibly sent. Callers should submit \
+         again what they are not sure of (the same ids are safe), and statements of the providers tell what was done for sagas that are gone"
+    ));
+    Ok(Exit::Done)
 }
 
 fn listening(config: &Config) -> Finding {
@@ -84,7 +100,7 @@ fn listening(config: &Config) -> Finding {
 
 /// Whether each participant can be called as it is configured: variables and files are there.
 fn participants(config: &Config) -> Vec<Finding> {
-    let made = Participants::new(config.participants.clone(), amends_participants::Settings::system(None));
+    let made = crate::participants::open(config.participants.clone(), None);
     let states = match made {
         Ok(participants) => participants.states(),
         Err(problems) => {
@@ -134,7 +150,7 @@ async fn look_at_server(url: &str) -> (Vec<Finding>, bool) {
     }
 }
 
-async fn look_at_store(url: &str, server_runs: bool) -> Finding {
+async fn look_at_store(url: &str, data: &Path, server_runs: bool) -> Finding {
     let store = match StoreUrl::parse(url) {
         Ok(StoreUrl::Sqlite(path)) if !path.exists() => {
             return note("store", format!("{} is not there yet", shown(&path)), "`amends serve` makes it");
@@ -142,7 +158,8 @@ async fn look_at_store(url: &str, server_runs: bool) -> Finding {
         Ok(store) => store,
         Err(failure) => return problem("store", &failure),
     };
-    let opened = match store.open().await {
+    // A folder that is not there yet says nothing, and looking makes none.
+    let opened = match store.open(Some(data).filter(|data| data.is_dir())).await {
         Ok(opened) => opened,
         // The one that has it open is most likely the server, which has just been asked.
         Err(failure) if server_runs => {

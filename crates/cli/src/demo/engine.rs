@@ -8,6 +8,7 @@ use amends_shop::Address;
 
 use crate::exit::Failure;
 use crate::server_process::ServerProcess;
+use crate::stores::data_folder;
 
 /// How long it stays dead, so that submissions and callers notice.
 const DEAD_FOR: Duration = Duration::from_millis(150);
@@ -34,7 +35,8 @@ impl Engine {
         let sections = participants
             .iter()
             .map(|Address { name, at }| format!("[participants.{name}]\nurl = \"http://{at}\"\n"));
-        std::fs::write(&config, sections.collect::<String>()).map_err(|e| {
+        let state = data_folder(folder);
+        std::fs::write(&config, state + &sections.collect::<String>()).map_err(|e| {
             Failure::failed(format!("{} cannot be written: {e}", config.display()), "check the disk")
         })?;
         let listen = format!("127.0.0.1:{port}");

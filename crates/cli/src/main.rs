@@ -11,6 +11,7 @@ mod demo;
 mod exit;
 mod input;
 mod output;
+mod participants;
 mod problem;
 mod scratch;
 mod server_process;

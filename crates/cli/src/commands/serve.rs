@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amends_engine::{Engine, SystemClock};
-use amends_participants::{CallbackUrl, Participants};
+use amends_participants::CallbackUrl;
 use amends_server::App;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,8 +49,7 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
         );
     }
     let callback = CallbackUrl::new(&public_url).map_err(|e| wrong(format!("[server] public_url {e}")))?;
-    let participants =
-        Participants::new(config.participants.clone(), amends_participants::Settings::system(Some(callback)));
+    let participants = crate::participants::open(config.participants.clone(), Some(callback));
     let participants = Arc::new(participants.map_err(|problems| {
         wrong(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n       "))
     })?);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{dead_letter, definition, saga};
+use crate::commands::{dead_letter, definition, redis, saga};
 use crate::output::Format;
 use crate::{bench, demo};
 
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     /// Sagas that machines may no longer drive
     #[command(subcommand)]
     DeadLetter(dead_letter::Command),
+    /// The compensation log of an application that has Redis, and its scanner
+    Redis(redis::Redis),
     /// Look for what is wrong with configuration, store and server
     Doctor(Doctor),
     /// Measure sagas a second against a plain service that makes the same calls and keeps nothing

@@ -27,7 +27,29 @@ const DEFAULT_STORE: &str = "sqlite://amends.db";
 pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     pub(crate) store: StoreConfig,
+    pub(crate) redis: Option<RedisConfig>,
     pub(crate) participants: BTreeMap<String, ParticipantConfig>,
+}
+
+/// `[redis]`: a server whose compensation log is scanned beside the engine.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RedisConfig {
+    /// The server, or any node of a cluster. It may hold a password: it is not shown.
+    pub(crate) url: String,
+    /// How often what is due is looked for.
+    #[serde(default = "scan_interval", deserialize_with = "duration")]
+    pub(crate) scan_interval: Duration,
+}
+
+impl std::fmt::Debug for RedisConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisConfig").field("scan_interval", &self.scan_interval).finish_non_exhaustive()
+    }
+}
+
+fn scan_interval() -> Duration {
+    Duration::from_secs(30)
 }
 
 /// `[store]`.

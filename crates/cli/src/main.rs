@@ -71,6 +71,7 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
         | Command::Definition(_)
         | Command::Saga(_)
         | Command::DeadLetter(_)
+        | Command::Redis(_)
         | Command::Doctor(_)
         | Command::Completions { .. } => tokio::runtime::Builder::new_current_thread(),
     };
@@ -92,6 +93,7 @@ async fn run(common: Common, command: Command) -> Result<Exit, Failure> {
         Command::Definition(command) => commands::definition::run(command, &api()?, output).await,
         Command::Saga(command) => commands::saga::run(command, &api()?, output).await,
         Command::DeadLetter(command) => commands::dead_letter::run(command, &api()?, output).await,
+        Command::Redis(redis) => commands::redis::run(redis, output).await,
         Command::Doctor(doctor) => commands::doctor::run(&doctor, &common.server, output).await,
         Command::Bench(options) => bench::run(options, output).await,
         Command::Completions { shell } => {

@@ -64,8 +64,15 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
     let engine = engine.map_err(|e| Failure::failed(e.to_string(), "`amends doctor` looks at the store"))?;
     let app = App::new(engine.clone(), participants, &config.participants, settings);
 
+    let scanner = config
+        .redis
+        .map(|redis| tokio::spawn(crate::commands::redis::scan::beside_engine(redis.url, redis.scan_interval)));
     print(&format!("amends listening on http://{address}\n"))?;
     let served = amends_server::serve(listener, app, stop).await;
+    if let Some(scanner) = scanner {
+        // Every call of it is one atomic step: stopped at any moment, it leaves nothing half done.
+        scanner.abort();
+    }
     engine.stop(ENGINE_GRACE).await;
     tracing::info!("stopped");
     served.map_err(|e| wrong(e.to_string()))?;

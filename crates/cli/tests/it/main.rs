@@ -15,4 +15,5 @@ mod people;
 mod program;
 mod reading;
 mod redis_participant;
+mod redis_log;
 mod serve;

@@ -67,9 +67,13 @@ impl Ground {
     pub async fn set(store: &StoreUrl, folder: TempDir, config: &str, setting: Setting) -> Result<Self> {
         std::fs::write(folder.path().join("amends.toml"), config)?;
         let port = free_address(&[]).context("no port is free")?.port();
+        let store = match setting.store {
+            Some(store) => store,
+            None => store.fresh(folder.path())?,
+        };
         let engine = Engine::start(Start {
             folder: folder.path().to_owned(),
-            store: setting.store.unwrap_or_else(|| store.fresh(folder.path())),
+            store,
             port,
             environment: setting.environment,
             write_errors: setting.write_errors,

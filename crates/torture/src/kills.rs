@@ -1,10 +1,12 @@
 //! The long run: orders without pause, every kind of fault, and an engine that is killed again and again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use amends_shop::{Draw, Lie, Order, order};
+use amends_testbed::redis::Redis;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::sync::{Mutex, Semaphore};
@@ -66,14 +68,13 @@ impl Run {
         let folder = folder(&self.store)?;
         let conduct =
             Conduct { seed: self.seed, fault_rate: FAULT_RATE, trouble_rate: TROUBLE_RATE, lie: self.lie };
-        let setting = Setting { store: Some(self.store.of_run(folder.path())), ..Setting::default() };
+        let setting = Setting { store: Some(self.store.of_run(folder.path())?), ..Setting::default() };
         let mut market = Market::set(&self.store, folder, conduct, setting).await?;
         let load = Arc::new(Load::new(market.ground.api.clone(), self.seed));
         let loading = tokio::spawn(load.clone().run());
-        let mut torturer =
-            Torturer { run: &self, load: &load, rounds: 0, kills: 0, at_start: 0, stops: 0, lapses: 0 };
+        let mut torturer = Torturer::new(&self, &load);
         let tortured = torturer.torture(&mut market.ground).await;
-        let Torturer { kills, at_start, stops, lapses, .. } = torturer;
+        let Torturer { kills, at_start, stops, lapses, server_faults, .. } = torturer;
         tokio::time::sleep(AFTERMATH).await;
         load.stop.store(true, Ordering::Relaxed);
         loading.await??;
@@ -91,6 +92,7 @@ impl Run {
             kills_at_start: at_start,
             stops,
             lapses,
+            server_faults,
             sagas: ids.len(),
             completed: 0,
             compensated: 0,
@@ -132,9 +134,16 @@ struct Torturer<'a> {
     at_start: u32,
     stops: u32,
     lapses: u32,
+    /// What the store's own server suffered, by name.
+    server_faults: BTreeMap<&'static str, u32>,
 }
 
-impl Torturer<'_> {
+impl<'a> Torturer<'a> {
+    fn new(run: &'a Run, load: &'a Load) -> Self {
+        let server_faults = BTreeMap::new();
+        Self { run, load, rounds: 0, kills: 0, at_start: 0, stops: 0, lapses: 0, server_faults }
+    }
+
     async fn torture(&mut self, ground: &mut Ground) -> Result<()> {
         while self.kills < self.run.kills || self.lapses < self.run.lapses {
             let mut draw = Draw::new(self.run.seed, &format!("kill {} {}", self.kills, self.lapses));
@@ -147,6 +156,7 @@ impl Torturer<'_> {
                 self.outlast_the_lease(ground).await?;
                 continue;
             }
+            self.torture_server(&mut draw).await?;
             self.kill(ground, &mut draw).await?;
             (self.run.progress)(&format!(
                 "{} of {} kills, {} orders accepted",
@@ -179,6 +189,39 @@ impl Torturer<'_> {
             self.at_start += 1;
         }
         ground.engine.start_again().await
+    }
+
+    /// The store's own server, where it is the run's: killed and started again, stopped for a while, or without its functions.
+    async fn torture_server(&mut self, draw: &mut Draw) -> Result<()> {
+        let Some(servers) = self.run.store.servers() else { return Ok(()) };
+        let name = match draw.below(4) {
+            0 => {
+                servers.with_last(|server| {
+                    server.kill();
+                    Ok(())
+                })?;
+                pause(draw, DEAD_MS).await;
+                servers.with_last(Redis::restart)?;
+                "server killed"
+            }
+            1 => {
+                servers.with_last(|server| server.process().pause(true))?;
+                pause(draw, WORK_MS).await;
+                servers.with_last(|server| server.process().pause(false))?;
+                "server stopped"
+            }
+            2 => {
+                servers.with_last(|server| {
+                    server.ask(&["FUNCTION", "FLUSH"])?;
+                    server.ask(&["SCRIPT", "FLUSH"]).map(drop)
+                })?;
+                "functions flushed"
+            }
+            _ => return Ok(()),
+        };
+        *self.server_faults.entry(name).or_default() += 1;
+        pause(draw, WORK_MS).await;
+        Ok(())
     }
 
     /// Stops the engine until its lease has lapsed, and lets it go on.

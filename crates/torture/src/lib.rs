@@ -20,6 +20,7 @@ pub mod patience;
 pub mod proxy;
 pub mod report;
 pub mod script;
+pub mod servers;
 pub mod shops;
 pub mod small_disk;
 pub mod store;

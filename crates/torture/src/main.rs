@@ -20,7 +20,7 @@ struct Options {
     /// How often it is stopped until its lease has lapsed; each takes more than a quarter of a minute
     #[arg(long, value_name = "N", default_value_t = 1)]
     lapses: u32,
-    /// The store: sqlite: (a fresh file), or sqlite:// and a path
+    /// The store: sqlite: (a fresh file), sqlite:// and a path, redis: (fresh servers, tortured as well), or redis:// and an address
     #[arg(long, value_name = "URL", default_value = "sqlite:")]
     store: String,
     /// What orders, faults and moments are drawn from
@@ -57,7 +57,8 @@ fn run(options: &Options) -> Result<bool> {
     let store = StoreUrl::parse(&options.store)?;
     let mut good = true;
     if let Some(part) = &options.faults {
-        for fault in faults::ALL.iter().filter(|fault| fault.name.contains(part.as_str())) {
+        let redis = if store.servers().is_some() { faults::REDIS } else { &[] };
+        for fault in faults::ALL.iter().chain(redis).filter(|fault| fault.name.contains(part.as_str())) {
             good &= show(fault, &store);
         }
     }

@@ -21,6 +21,8 @@ pub struct Report {
     pub stops: u32,
     /// How many of these stops outlasted its lease.
     pub lapses: u32,
+    /// What the store's own server suffered, by name.
+    pub server_faults: BTreeMap<&'static str, u32>,
     /// Sagas submitted, all of which were acknowledged.
     pub sagas: usize,
     /// Sagas that completed.
@@ -135,6 +137,9 @@ impl Report {
         for (name, n) in &self.faults {
             let _ = writeln!(out, "  fault: {name:<31} {n:>6}");
         }
+        for (name, n) in &self.server_faults {
+            let _ = writeln!(out, "  store: {name:<31} {n:>6}");
+        }
         for finding in self.shortcomings() {
             let _ = writeln!(out, "FOUND {finding}");
         }
@@ -154,6 +159,7 @@ mod tests {
             kills_at_start: 1,
             stops: 1,
             lapses: 0,
+            server_faults: BTreeMap::new(),
             sagas: 20,
             completed: 15,
             compensated: 5,

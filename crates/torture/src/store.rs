@@ -4,15 +4,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::servers::Servers;
+
 /// A store, as its URL names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum StoreUrl {
     /// The embedded store: in this file, or in a fresh one in a temporary folder.
     Sqlite(Option<PathBuf>),
+    /// Redis: a server that is named, or fresh ones.
+    Redis(Servers),
 }
 
 impl StoreUrl {
-    /// Reads a URL: `sqlite:` (a fresh file in a temporary folder), or `sqlite://` and a path.
+    /// Reads a URL: `sqlite:` (a fresh file in a temporary folder), or `sqlite://` and a path; `redis:` (a fresh server), or `redis://` and
+    /// an address.
     ///
     /// # Errors
     /// If torture does not know the store.
@@ -22,27 +27,35 @@ impl StoreUrl {
             Some(("sqlite", path)) if path.starts_with("//") => {
                 Ok(Self::Sqlite(Some(std::path::absolute(&path[2..])?)))
             }
+            Some(("redis", "" | "//")) => Ok(Self::Redis(Servers::default())),
+            Some(("redis", _)) => Ok(Self::Redis(Servers::named(url))),
             Some((scheme, _)) => {
-                bail!("torture does not know the store {scheme}: yet; write sqlite: or sqlite://PATH")
+                bail!("torture does not know the store {scheme}: yet; write sqlite:, sqlite://PATH or redis:")
             }
-            None => bail!("{url:?} is no URL of a store; write sqlite: or sqlite://PATH"),
+            None => bail!("{url:?} is no URL of a store; write sqlite:, sqlite://PATH or redis:"),
         }
     }
 
     /// The URL for the engine of a long run. `folder` is the run's own.
-    #[must_use]
-    pub fn of_run(&self, folder: &Path) -> String {
+    ///
+    /// # Errors
+    /// If a server cannot be started.
+    pub fn of_run(&self, folder: &Path) -> Result<String> {
         match self {
-            Self::Sqlite(Some(path)) => format!("sqlite://{}", path.display()),
+            Self::Sqlite(Some(path)) => Ok(format!("sqlite://{}", path.display())),
             Self::Sqlite(None) => self.fresh(folder),
+            Self::Redis(servers) => servers.of_run(),
         }
     }
 
     /// The URL of a store that nothing is in yet, for a single fault. `folder` is the fault's own.
-    #[must_use]
-    pub fn fresh(&self, folder: &Path) -> String {
+    ///
+    /// # Errors
+    /// If a server cannot be started.
+    pub fn fresh(&self, folder: &Path) -> Result<String> {
         match self {
-            Self::Sqlite(_) => format!("sqlite://{}", folder.join("amends.db").display()),
+            Self::Sqlite(_) => Ok(format!("sqlite://{}", folder.join("amends.db").display())),
+            Self::Redis(servers) => servers.fresh(),
         }
     }
 
@@ -51,6 +64,7 @@ impl StoreUrl {
     pub fn place(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => path.as_deref().and_then(Path::parent),
+            Self::Redis(_) => None,
         }
     }
 
@@ -59,6 +73,16 @@ impl StoreUrl {
     pub fn is_embedded(&self) -> bool {
         match self {
             Self::Sqlite(_) => true,
+            Self::Redis(_) => false,
+        }
+    }
+
+    /// The servers that a run may torture as well, if there are any.
+    #[must_use]
+    pub fn servers(&self) -> Option<&Servers> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Redis(servers) => servers.are_own().then_some(servers),
         }
     }
 
@@ -67,6 +91,7 @@ impl StoreUrl {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
+            Self::Redis(_) => "redis",
         }
     }
 }
@@ -77,10 +102,13 @@ mod tests {
 
     #[test]
     fn urls_name_stores() {
-        assert_eq!(StoreUrl::parse("sqlite:").unwrap(), StoreUrl::Sqlite(None));
+        assert!(matches!(StoreUrl::parse("sqlite:").unwrap(), StoreUrl::Sqlite(None)));
         let named = StoreUrl::parse("sqlite:///var/lib/t.db").unwrap();
-        assert_eq!(named.of_run(Path::new("/elsewhere")), "sqlite:///var/lib/t.db");
-        assert_eq!(named.fresh(Path::new("/elsewhere")), "sqlite:///elsewhere/amends.db");
+        assert_eq!(named.of_run(Path::new("/elsewhere")).unwrap(), "sqlite:///var/lib/t.db");
+        assert_eq!(named.fresh(Path::new("/elsewhere")).unwrap(), "sqlite:///elsewhere/amends.db");
+        let named = StoreUrl::parse("redis://127.0.0.1:7/0").unwrap();
+        assert_eq!(named.of_run(Path::new("/")).unwrap(), "redis://127.0.0.1:7/0");
+        assert!(named.fresh(Path::new("/")).is_err() && named.servers().is_none());
         for wrong in ["", "postgres://x", "t.db"] {
             assert!(StoreUrl::parse(wrong).is_err(), "{wrong}");
         }

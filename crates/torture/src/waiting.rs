@@ -31,21 +31,6 @@ pub const ALL: &[Waiting] = &[
         waits_for: "PostgreSQL, MySQL",
     },
     Waiting {
-        fault: "Redis reaches maxmemory in the midst of a saga",
-        expected: "refused as a whole, no half log; releases work; it goes on when there is room",
-        waits_for: "Redis",
-    },
-    Waiting {
-        fault: "SCRIPT FLUSH and FUNCTION FLUSH under load",
-        expected: "functions are loaded again; no failure is seen outside",
-        waits_for: "Redis",
-    },
-    Waiting {
-        fault: "Redis fails over, or an old snapshot is restored",
-        expected: "the regression is noticed, work pauses, no fencing token is used twice",
-        waits_for: "Redis",
-    },
-    Waiting {
         fault: "a broker is away for ten minutes, then its acknowledgements are lost",
         expected: "the outbox stays bounded and in order; duplicates carry the same id",
         waits_for: "the outbox",

@@ -18,6 +18,9 @@ pub use library::{Function, Library};
 use cluster::Cluster;
 use one::One;
 
+/// How often one call loads the functions before it gives up: each time somebody took them away right after.
+const LOADS_MAX: u32 = 5;
+
 /// How long a client waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -126,20 +129,23 @@ impl Client {
         if self.sends_scripts() {
             return self.call_script(function, keys, args).await;
         }
-        let call = || library::call(function, keys, args);
-        match self.send_to(call(), keys.first().copied()).await {
-            Err(e) if e.kind == ErrorKind::NoFunction => {
-                self.load().await?;
-                if self.sends_scripts() {
+        let mut loads = 0;
+        loop {
+            match self.send_to(library::call(function, keys, args), keys.first().copied()).await {
+                // Nothing was carried out. Somebody may take the functions away again meanwhile.
+                Err(e) if e.kind == ErrorKind::NoFunction && loads < LOADS_MAX => {
+                    loads += 1;
+                    self.load().await?;
+                    if self.sends_scripts() {
+                        return self.call_script(function, keys, args).await;
+                    }
+                }
+                Err(e) if e.kind == ErrorKind::Denied && e.message.contains("fcall") => {
+                    self.as_scripts.store(true, Ordering::Relaxed);
                     return self.call_script(function, keys, args).await;
                 }
-                self.send_to(call(), keys.first().copied()).await
+                other => return other,
             }
-            Err(e) if e.kind == ErrorKind::Denied && e.message.contains("fcall") => {
-                self.as_scripts.store(true, Ordering::Relaxed);
-                self.call_script(function, keys, args).await
-            }
-            other => other,
         }
     }
 

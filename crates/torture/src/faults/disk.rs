@@ -76,7 +76,7 @@ pub(super) async fn disk_is_full(store: StoreUrl) -> Result<()> {
     };
     let ballast = disk.path().join("ballast");
     fs::write(&ballast, vec![0; BALLAST_BYTES])?;
-    let setting = Setting { store: Some(store.fresh(disk.path())), ..Setting::default() };
+    let setting = Setting { store: Some(store.fresh(disk.path())?), ..Setting::default() };
     let market = Market::set(&store, folder(&store)?, Conduct::default(), setting).await?;
     let (mut ids, told) = order_until_refused(&market).await?;
     ensure!(told.contains("no room left") && told.contains("amends.db"), "{told}");
@@ -160,7 +160,7 @@ pub(super) async fn file_is_read_only(store: StoreUrl) -> Result<()> {
         None => folder.path().join("disk"),
     };
     fs::create_dir_all(&at)?;
-    let setting = Setting { store: Some(store.fresh(&at)), ..Setting::default() };
+    let setting = Setting { store: Some(store.fresh(&at)?), ..Setting::default() };
     let mut market = Market::set(&store, folder, Conduct::default(), setting).await?;
     let ids: Vec<String> = (0..8).map(|n| format!("order-{n}")).collect();
     for id in &ids {

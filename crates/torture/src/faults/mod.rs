@@ -8,6 +8,7 @@ mod hostile;
 mod lives;
 mod overtaking;
 mod people;
+mod redis;
 mod starts;
 
 use std::fmt::Write as _;
@@ -51,7 +52,28 @@ macro_rules! fault {
     };
 }
 
-/// All of them.
+/// Those that happen to Redis where it is the store.
+pub const REDIS: &[Fault] = &[
+    fault!(
+        redis_is_killed_and_stopped,
+        redis,
+        "503 or waiting meanwhile; what was acknowledged is there, nothing is lost or doubled"
+    ),
+    fault!(functions_are_flushed_under_load, redis, "functions are loaded again; no failure is seen outside"),
+    fault!(redis_runs_out_of_memory, redis, "refused as a whole, no half log; it goes on when there is room"),
+    fault!(
+        an_old_snapshot_is_restored,
+        redis,
+        "the regression is noticed, work pauses with an alarm until somebody accepts the loss"
+    ),
+    fault!(
+        a_replica_is_promoted,
+        redis,
+        "with wait=1 nothing that was acknowledged is lost, and work goes on"
+    ),
+];
+
+/// All of them that can happen on any store.
 pub const ALL: &[Fault] = &[
     fault!(
         reply_is_dropped_after_the_commit,
@@ -145,7 +167,7 @@ pub const ALL: &[Fault] = &[
 #[must_use]
 pub fn table() -> String {
     let mut out = String::from("named faults:\n");
-    for Fault { name, expected, .. } in ALL {
+    for Fault { name, expected, .. } in ALL.iter().chain(REDIS) {
         let _ = writeln!(out, "  {name}\n      expected: {expected}");
     }
     out

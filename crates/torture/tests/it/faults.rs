@@ -1,4 +1,4 @@
-use amends_torture::faults::ALL;
+use amends_torture::faults::{ALL, REDIS};
 use amends_torture::store::StoreUrl;
 
 fn happens(name: &str) {
@@ -56,5 +56,37 @@ fn everything_that_waits_says_what_for() {
     let table = amends_torture::waiting::table();
     for waiting in amends_torture::waiting::ALL {
         assert!(!waiting.expected.is_empty() && table.contains(waiting.waits_for), "{waiting:?}");
+    }
+}
+
+mod redis {
+    use super::{REDIS, StoreUrl};
+
+    fn happens(name: &str) {
+        let fault = REDIS.iter().find(|fault| fault.name == name).unwrap();
+        fault.run(&StoreUrl::parse("redis:").unwrap()).unwrap_or_else(|error| panic!("{error:?}"));
+    }
+
+    macro_rules! faults {
+        ($($name:ident)*) => {
+            $(#[test]
+            fn $name() {
+                happens(stringify!($name));
+            })*
+
+            #[test]
+            fn every_fault_of_redis_is_a_test() {
+                let names: Vec<&str> = REDIS.iter().map(|fault| fault.name).collect();
+                assert_eq!(names, [$(stringify!($name)),*]);
+            }
+        };
+    }
+
+    faults! {
+        redis_is_killed_and_stopped
+        functions_are_flushed_under_load
+        redis_runs_out_of_memory
+        an_old_snapshot_is_restored
+        a_replica_is_promoted
     }
 }

@@ -6,7 +6,11 @@ use amends_torture::store::StoreUrl;
 
 fn run(kills: u32, lie: Option<Lie>, seed: u64) -> Report {
     let store = std::env::var("AMENDS_TORTURE_STORE").unwrap_or_else(|_| "sqlite:".to_owned());
-    let store = StoreUrl::parse(&store).unwrap();
+    run_on(&store, kills, lie, seed)
+}
+
+fn run_on(store: &str, kills: u32, lie: Option<Lie>, seed: u64) -> Report {
+    let store = StoreUrl::parse(store).unwrap();
     let run = Run { store, kills, lapses: 0, seed, lie, progress: |_| () };
     runtime().unwrap().block_on(run.run()).unwrap()
 }
@@ -18,6 +22,14 @@ fn eight_kills_lose_double_and_wrongly_undo_nothing() {
     assert!(report.kills == 8 && report.kills_at_start == 1 && report.stops == 1, "{report:?}");
     let faults = report.faults.values().sum::<u32>();
     assert!(faults > 10, "only {faults} faults were met: nothing was shown");
+}
+
+#[test]
+fn six_kills_of_the_engine_and_faults_of_its_server_on_redis() {
+    let report = run_on("redis:", 6, None, 3);
+    assert!(report.is_good(), "{}", report.words());
+    let suffered: u32 = report.server_faults.values().sum();
+    assert!(report.kills == 6 && suffered > 1, "{report:?}");
 }
 
 /// Whoever never finds anything may be blind.

@@ -141,6 +141,12 @@ impl Truth {
         recorded.append(&advance.entries, self.now);
         if let Some(row) = &advance.row {
             recorded.row = row.clone();
+            // Who writes before the next owner does owns it again.
+            if let Some((_, epoch)) = &row.owner
+                && recorded.claims.last() != Some(epoch)
+            {
+                recorded.claims.push(*epoch);
+            }
         }
         if advance.release_claims {
             self.claims.retain(|_, holder| *holder != advance.id);

@@ -246,9 +246,10 @@ impl Link {
         let _alone = self.looking.lock().await;
         // Before the look: what breaks meanwhile is looked at again.
         self.suspect.store(false, Ordering::Release);
+        // What is answered during the look is newer than what the look finds.
+        let known = Seen { mark: self.mark(), ..self.seen().clone() };
         let looked = look(&self.client, false).await;
         let found = looked.inspect_err(|_| self.suspect.store(true, Ordering::Release))?;
-        let known = Seen { mark: self.mark(), ..self.seen().clone() };
         if let Some(loss) = known.loss(found.as_ref()) {
             self.suspect.store(true, Ordering::Release);
             let error = Error::new(Kind::Unwritable, lost(&loss));

@@ -12,3 +12,6 @@ mod participant;
 mod participant_faults;
 mod scan;
 mod store;
+mod store_faults;
+mod store_losses;
+mod store_support;

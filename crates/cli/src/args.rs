@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{dead_letter, definition, redis, saga};
+use crate::commands::{dead_letter, definition, lock, redis, saga};
 use crate::output::Format;
 use crate::{bench, demo};
 
@@ -68,6 +68,9 @@ pub(crate) enum Command {
     /// Sagas that machines may no longer drive
     #[command(subcommand)]
     DeadLetter(dead_letter::Command),
+    /// Acquire, renew and release lease locks
+    #[command(subcommand)]
+    Lock(lock::Command),
     /// The compensation log of an application that has Redis, and its scanner
     Redis(redis::Redis),
     /// Look for what is wrong with configuration, store and server
@@ -140,6 +143,12 @@ pub(crate) struct Doctor {
     /// The store to look at
     #[arg(long, value_name = "URL", env = "AMENDS_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
+    /// Say that what a shared store has lost (a snapshot put back, a fail-over) is lost, so that its engines go on
+    #[arg(long, requires = "reason")]
+    pub(crate) accept_loss: bool,
+    /// Why; kept in the store
+    #[arg(long, value_name = "TEXT", requires = "accept_loss")]
+    pub(crate) reason: Option<String>,
 }
 
 /// Reads a saga's id, as the server does.

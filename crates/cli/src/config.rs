@@ -67,7 +67,11 @@ pub(crate) struct StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: DEFAULT_STORE.to_owned(), data: DEFAULT_DATA.into(), retention: Duration::from_secs(30 * 24 * 3600) }
+        Self {
+            url: DEFAULT_STORE.to_owned(),
+            data: DEFAULT_DATA.into(),
+            retention: Duration::from_secs(30 * 24 * 3600),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod identity;
 mod input;
 mod output;
 mod participants;
@@ -71,6 +72,7 @@ fn runtime(command: &Command) -> Result<tokio::runtime::Runtime, Failure> {
         | Command::Definition(_)
         | Command::Saga(_)
         | Command::DeadLetter(_)
+        | Command::Lock(_)
         | Command::Redis(_)
         | Command::Doctor(_)
         | Command::Completions { .. } => tokio::runtime::Builder::new_current_thread(),
@@ -93,6 +95,7 @@ async fn run(common: Common, command: Command) -> Result<Exit, Failure> {
         Command::Definition(command) => commands::definition::run(command, &api()?, output).await,
         Command::Saga(command) => commands::saga::run(command, &api()?, output).await,
         Command::DeadLetter(command) => commands::dead_letter::run(command, &api()?, output).await,
+        Command::Lock(command) => commands::lock::run(command, &api()?, output).await,
         Command::Redis(redis) => commands::redis::run(redis, output).await,
         Command::Doctor(doctor) => commands::doctor::run(&doctor, &common.server, output).await,
         Command::Bench(options) => bench::run(options, output).await,

@@ -1,18 +1,39 @@
 //! Which store a URL means. This is the only place of the product that picks one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amends_redis::{RedisLocks, RedisStore, StoreOptions};
 use amends_sqlite::SqliteStore;
+use amends_store::locks::Locks;
 use amends_store::{Kind, Store};
 
 use crate::exit::Failure;
+use crate::identity::Identity;
 
 /// A store that this build can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
     /// The embedded store, in this file.
     Sqlite(PathBuf),
+    /// A Redis server, or a primary with replicas, that engines may share.
+    Redis(RedisUrl),
+}
+
+/// The URL of a Redis server, which may hold a password: it is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RedisUrl(String);
+
+impl std::fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RedisUrl")
+    }
+}
+
+impl RedisUrl {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl StoreUrl {
@@ -27,39 +48,74 @@ impl StoreUrl {
                 Ok(path) => Ok(Self::Sqlite(path)),
                 Err(e) => Err(Failure::usage(e.message, example)),
             },
-            "postgres" | "postgresql" | "mysql" | "mariadb" | "redis" | "rediss" => {
+            "redis" | "rediss" => match StoreOptions::default().read_url(url) {
+                Ok(_) => Ok(Self::Redis(RedisUrl(url.to_owned()))),
+                Err(e) => Err(Failure::usage(e.message, "use --store redis://127.0.0.1:6379/0")),
+            },
+            "postgres" | "postgresql" | "mysql" | "mariadb" => {
                 Err(Failure::usage(format!("{scheme}:// is not in this build"), example))
             }
             _ => Err(Failure::usage("the store's URL has an unknown scheme", example)),
         }
     }
 
-    /// Opens it.
-    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
+    /// Opens it. `data`: where this node keeps what it saw of a store that it shares.
+    pub(crate) async fn open(&self, data: Option<&Path>) -> Result<Arc<dyn Store>, Failure> {
         match self {
-            Self::Sqlite(path) => {
-                let path = path.clone();
-                // It blocks while it opens and checks the file.
-                let opened = tokio::task::spawn_blocking(|| {
-                    SqliteStore::open(path, amends_sqlite::Options::default())
-                });
-                match opened.await {
-                    Ok(Ok(store)) => Ok(Arc::new(store)),
-                    Ok(Err(e)) => Err(not_opened(&e)),
-                    Err(e) => Err(Failure::failed(
-                        format!("the store broke while it was opened: {e}"),
-                        "report this",
-                    )),
+            Self::Sqlite(path) => Ok(open_sqlite(path).await?),
+            Self::Redis(url) => {
+                let options = StoreOptions { data: data.map(Path::to_owned), wait: None };
+                match RedisStore::open(url.as_str(), options).await {
+                    Ok(store) => Ok(Arc::new(store)),
+                    Err(e) => Err(not_opened(&e, "do what it says, or name another store with --store")),
                 }
             }
         }
     }
 
-    /// The node's name: the same after a restart, so that an engine takes its own sagas up again at once.
-    pub(crate) fn node(&self) -> &'static str {
+    /// Opens it, and the locks beside it: in the same file, or on the same server.
+    pub(crate) async fn open_with_locks(
+        &self,
+        data: Option<&Path>,
+    ) -> Result<(Arc<dyn Store>, Arc<dyn Locks>), Failure> {
+        match self {
+            Self::Sqlite(path) => {
+                let store = open_sqlite(path).await?;
+                Ok((store.clone(), store))
+            }
+            Self::Redis(url) => {
+                let store = self.open(data).await?;
+                let remedy = "`amends redis doctor` looks at the server";
+                let server = StoreOptions::default().read_url(url.as_str());
+                let server = server.map_err(|e| Failure::usage(e.message, remedy))?;
+                let locks = RedisLocks::connect(&server, amends_redis::Options::default()).await;
+                Ok((store, Arc::new(locks.map_err(|e| Failure::failed(e.message, remedy))?)))
+            }
+        }
+    }
+
+    /// Says, for a person, that what the store has lost is lost. Gives the store's new epoch.
+    pub(crate) async fn accept_loss(&self, data: &Path, reason: &str) -> Result<u64, Failure> {
+        match self {
+            Self::Sqlite(_) => Err(Failure::usage(
+                "the embedded store notices no loss, so there is none to accept",
+                "name a store that engines share with --store",
+            )),
+            Self::Redis(url) => {
+                let options = StoreOptions { data: Some(data.to_owned()), wait: None };
+                let by = std::env::var("USER").unwrap_or_default();
+                let accepted = RedisStore::accept_loss(url.as_str(), options, reason, &by).await;
+                accepted.map_err(|e| Failure::failed(e.message, "`amends doctor` looks at the store"))
+            }
+        }
+    }
+
+    /// Who this node is: the same after a restart, so that an engine takes its own sagas up again at once.
+    pub(crate) fn identity(&self, data: &Path) -> Result<Identity, Failure> {
         match self {
             // One engine a file: there is nobody to be told apart from.
-            Self::Sqlite(_) => "embedded",
+            Self::Sqlite(_) => Ok(Identity::embedded()),
+            Self::Redis(_) => Identity::in_folder(data),
         }
     }
 
@@ -67,14 +123,35 @@ impl StoreUrl {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
+            Self::Redis(_) => "redis",
         }
     }
 }
 
-fn not_opened(error: &amends_store::Error) -> Failure {
+/// The section of a configuration that gives a server a data folder of its own, below this one.
+pub(crate) fn data_folder(folder: &Path) -> String {
+    let path = toml::Value::from(folder.join("state").display().to_string());
+    format!("[store]\ndata = {path}\n")
+}
+
+async fn open_sqlite(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
+    let path = path.to_owned();
+    // It blocks while it opens and checks the file.
+    let opened =
+        tokio::task::spawn_blocking(|| SqliteStore::open(path, amends_sqlite::Options::default())).await;
+    match opened {
+        Ok(Ok(store)) => Ok(Arc::new(store)),
+        Ok(Err(e)) => Err(not_opened(&e, "stop the other engine, or name another store with --store")),
+        Err(e) => Err(Failure::failed(format!("the store broke while it was opened: {e}"), "report this")),
+    }
+}
+
+fn not_opened(error: &amends_store::Error, refused: &'static str) -> Failure {
     let next = match error.kind {
-        Kind::Refused => "stop the other engine, or name another store with --store",
-        Kind::Unwritable => "check the folder's permissions and the space on the disk",
+        Kind::Refused => refused,
+        Kind::Unwritable => {
+            "check the folder's permissions, the space on the disk, and what the message names"
+        }
         Kind::Corrupt => "keep a copy of the files before anything else is tried",
         Kind::Unavailable | Kind::Indeterminate => "try again in a moment",
     };
@@ -93,6 +170,10 @@ mod tests {
         for wrong in ["", "amends.db", "sqlite://", "sqlite:///tmp/", "oracle://x"] {
             assert!(StoreUrl::parse(wrong).is_err(), "{wrong}");
         }
+        let redis = StoreUrl::parse("redis://user:hunter2@host:6379/0?wait=1").unwrap();
+        assert_eq!(redis.kind(), "redis");
+        assert!(!format!("{redis:?}").contains("hunter2"), "{redis:?}");
+        assert!(StoreUrl::parse("redis://host?wait=many").is_err());
         let later = StoreUrl::parse("postgres://user:hunter2@host/db").unwrap_err().to_string();
         assert!(later.contains("not in this build") && !later.contains("hunter2"), "{later}");
     }

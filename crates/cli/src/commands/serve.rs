@@ -54,19 +54,19 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
         wrong(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n       "))
     })?);
     let stop = stop_signals(serve.stop_with_stdin)?;
-    let store = store_url.open().await?;
+    let identity = store_url.identity(&config.store.data)?;
+    let (store, locks) = store_url.open_with_locks(Some(&config.store.data)).await?;
 
-    let mut engine_config =
-        amends_engine::Config::new(store_url.node(), uuid::Uuid::new_v4().as_u64_pair().0);
+    let mut engine_config = amends_engine::Config::new(identity.name(), uuid::Uuid::new_v4().as_u64_pair().0);
     engine_config.participants = Some(config.participants.keys().cloned().collect());
     engine_config.retention = Some(config.store.retention);
     let engine = Engine::start(engine_config, store, participants.clone(), Arc::new(SystemClock)).await;
     let engine = engine.map_err(|e| Failure::failed(e.to_string(), "`amends doctor` looks at the store"))?;
-    let app = App::new(engine.clone(), participants, &config.participants, settings);
+    let app = App::new(engine.clone(), locks, participants, &config.participants, settings);
 
-    let scanner = config
-        .redis
-        .map(|redis| tokio::spawn(crate::commands::redis::scan::beside_engine(redis.url, redis.scan_interval)));
+    let scanner = config.redis.map(|redis| {
+        tokio::spawn(crate::commands::redis::scan::beside_engine(redis.url, redis.scan_interval))
+    });
     print(&format!("amends listening on http://{address}\n"))?;
     let served = amends_server::serve(listener, app, stop).await;
     if let Some(scanner) = scanner {

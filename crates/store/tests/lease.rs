@@ -1,12 +1,12 @@
 //! A holder whose backend does not answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use amends_store::locks::{
     Acquired, Ask, Because, Hold, HoldError, Lease, LeaseOver, LockName, LockView, Locks, MemoryLocks,
-    Release, Renewal, Ttl, hold,
+    Release, Renewal, Ttl, hold, margin_ms,
 };
 use amends_store::{Error, Kind};
 use async_trait::async_trait;
@@ -19,6 +19,8 @@ struct Faulty {
     gone: AtomicBool,
     /// The next acquisition is carried out, and its answer lost.
     loses_answer: AtomicBool,
+    /// Answers come this many milliseconds after the call was carried out.
+    slow_ms: AtomicU64,
     /// Renewals hang.
     hangs: AtomicBool,
     renewals: AtomicU32,
@@ -31,6 +33,10 @@ impl Faulty {
         }
         Ok(())
     }
+
+    async fn answers(&self) {
+        tokio::time::sleep(Duration::from_millis(self.slow_ms.load(Ordering::SeqCst))).await;
+    }
 }
 
 #[async_trait]
@@ -41,6 +47,7 @@ impl Locks for Faulty {
         if self.loses_answer.swap(false, Ordering::SeqCst) {
             return Err(Error::new(Kind::Indeterminate, "the answer was lost"));
         }
+        self.answers().await;
         Ok(acquired)
     }
 
@@ -50,7 +57,9 @@ impl Locks for Faulty {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        self.locks.renew(hold, ttl).await
+        let renewed = self.locks.renew(hold, ttl).await;
+        self.answers().await;
+        renewed
     }
 
     async fn release(&self, hold: &Hold, because: &Because) -> Result<Release, Error> {
@@ -103,6 +112,23 @@ async fn work_goes_on_without_its_backend_until_the_lease_has_passed() {
     // It asks again, but not at each step.
     let renewals = locks.renewals.load(Ordering::SeqCst);
     assert!((2..=13).contains(&renewals), "{renewals}");
+}
+
+#[tokio::test]
+async fn a_lease_counts_from_before_it_was_asked_for() {
+    const SLOW_MS: u64 = 300;
+    let locks = Arc::new(Faulty::default());
+    locks.slow_ms.store(SLOW_MS, Ordering::SeqCst);
+    let lease = Lease::acquire(locks.clone(), &ask(60_000)).await.unwrap().unwrap();
+    let most = Duration::from_millis(60_000 - margin_ms(60_000) - SLOW_MS);
+    assert!(lease.left() <= most, "{:?}", lease.left());
+    lease.renew().await.unwrap();
+    assert!(lease.left() <= most, "{:?}", lease.left());
+    // An answer that took longer than the lease is no lease.
+    locks.slow_ms.store(200, Ordering::SeqCst);
+    let late = Ask { name: LockName::new("b").unwrap(), ..ask(100) };
+    let late = Lease::acquire(locks, &late).await.unwrap().unwrap();
+    assert_eq!(late.check(), Err(LeaseOver::Passed));
 }
 
 #[tokio::test]

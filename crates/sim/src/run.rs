@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amends_core::{Definition, Phase, Saga, Status, status};
 use amends_engine::DefinitionText;
-use amends_store::Journal as _;
+use amends_store::{Journal as _, Mailbox as _};
 use tokio::time::sleep;
 
 use crate::callers::{Asked, accidents, ask, caller, close_all, person, try_claims};
@@ -143,10 +143,23 @@ async fn rest(sim: &Arc<Sim>) {
         PARKED_MAX + sim.options.definitions.iter().map(|(d, _)| longest_wait(d)).max().unwrap_or_default();
     let mut step = Duration::from_millis(500);
     // What callers submit late is to be seen, too.
-    while (!sim.state().truth.is_at_rest() || sim.anything_under_way()) && begun.elapsed() < longest {
+    while (!sim.state().truth.is_at_rest() || sim.anything_under_way() || mail_waits(sim).await)
+        && begun.elapsed() < longest
+    {
         sleep(step).await;
         step = (step * 2).min(Duration::from_secs(300));
     }
+}
+
+/// Whether any saga has mail that nobody has read, such as a report to one that is dead.
+async fn mail_waits(sim: &Arc<Sim>) -> bool {
+    let ids: Vec<_> = sim.state().truth.sagas.keys().cloned().collect();
+    for saga in ids {
+        if sim.memory.waiting(&saga, 1).await.is_ok_and(|mails| !mails.is_empty()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The longest that any operation of a definition waits before machines give up.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use amends_core::definition::{Definition, Operation, StepKind, show_duration};
+use amends_core::definition::{Body, Definition, Operation, StepKind, show_duration};
 use amends_core::template::Path;
 
 /// What could be better about a definition.
@@ -111,7 +111,12 @@ fn facts_of_queries(definition: &Definition) -> Vec<String> {
     used.into_iter()
         .filter_map(|(index, path)| {
             let step = &definition.steps[index];
-            step.action.as_ref()?.query.as_ref()?;
+            let action = step.action.as_ref()?;
+            action.query.as_ref()?;
+            // A fence in Redis is asked what it answered.
+            if let Body::Redis(_) = action.body {
+                return None;
+            }
             Some(format!(
                 "`${{{path}}}` is used, but if the answer of `{}` is lost, its fact is what its query answers, which may lack it; \
                  then a person is needed. Let the query answer the same, or use the serial.",

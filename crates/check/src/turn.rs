@@ -283,7 +283,7 @@ fn watch(before: &Saga, state: &mut State, op: OpRef, was_carried_out: bool, inp
     let is_new = is.is_calling() && (!was.is_calling() || is.sends != was.sends);
     let ended_by_input = match input {
         Input::Answered { op: of, .. } | Input::Held { op: of, .. } => *of == op,
-        Input::TakeOver { .. } => true,
+        Input::TakeOver { .. } | Input::Lost { .. } => true,
         Input::Tick
         | Input::Asked { .. }
         | Input::Evidence { .. }

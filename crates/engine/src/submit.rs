@@ -149,7 +149,7 @@ fn fingerprint(name: &str, input: &Value) -> String {
 fn missing(missing: Missing) -> Refused {
     match missing.why {
         Why::Absent => Refused::MissingInput(missing.path),
-        Why::Segment | Why::Header | Why::Claim => Refused::Malformed(missing.to_string()),
+        Why::Segment | Why::Header | Why::Claim | Why::Redis(_) => Refused::Malformed(missing.to_string()),
     }
 }
 

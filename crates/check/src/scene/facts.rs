@@ -4,8 +4,11 @@ use amends_core::definition::{Definition, Operation};
 use amends_core::template::Path;
 use serde_json::{Map, Value};
 
-/// What stands wherever a value is needed. What it is never matters: values are substituted, never compared.
-pub(super) const LEAF: Value = Value::Bool(true);
+/// What stands wherever a value is needed. What it is never matters, as long as it could stand there: values are substituted, never
+/// compared. Commands may need a number.
+pub(super) fn leaf() -> Value {
+    Value::from(1)
+}
 
 /// An input with every path that the definition uses.
 pub(super) fn input(definition: &Definition) -> Value {
@@ -47,7 +50,7 @@ fn put<'a>(tree: &mut Value, names: impl Iterator<Item = &'a str>) {
         }
         let Value::Object(members) = at else { return };
         let last = names.peek().is_none();
-        at = members.entry(name).or_insert_with(|| if last { LEAF } else { Value::Object(Map::new()) });
+        at = members.entry(name).or_insert_with(|| if last { leaf() } else { Value::Object(Map::new()) });
     }
 }
 
@@ -61,6 +64,6 @@ mod tests {
         put(&mut tree, ["a"].into_iter());
         put(&mut tree, ["a", "b"].into_iter());
         put(&mut tree, ["a"].into_iter());
-        assert_eq!(tree, serde_json::json!({"a": {"b": true}}));
+        assert_eq!(tree, serde_json::json!({"a": {"b": 1}}));
     }
 }

@@ -63,7 +63,7 @@ impl Scene {
             Plan {
                 promise: Promise::new(operation, participant, dropped, &leant_on),
                 fact: Arc::new(facts::fact(definition, of, operation)),
-                serial: (!operation.serial.is_empty()).then_some(facts::LEAF),
+                serial: (!operation.serial.is_empty()).then(facts::leaf),
             }
         };
         let plans: Vec<[Option<Plan>; 2]> = definition

@@ -76,7 +76,7 @@ fn each_path<'a>(
 /// What is checked here cannot fail later: a saga whose compensation lacks an input would be found out when it is too late.
 ///
 /// # Errors
-/// [`Missing`] names the first path that the input lacks, that cannot stand in the URL or header where it is used, or the
+/// [`Missing`] names the first path that the input lacks, that cannot stand in the URL, header or Redis command where it is used, or the
 /// claim that is empty, too long or has control characters.
 pub fn check_input(definition: &Definition, id: &SagaId, input: &Value) -> Result<Vec<String>, Missing> {
     let mut missing = None;
@@ -96,6 +96,9 @@ pub fn check_input(definition: &Definition, id: &SagaId, input: &Value) -> Resul
         check_places(&op.path, &op.headers, &scope)?;
         if let Some(query) = &op.query {
             check_places(&query.path, &query.headers, &scope)?;
+        }
+        if let Body::Redis(commands) = &op.body {
+            commands.check_known(&scope, is_known_at_submission)?;
         }
     }
     render_claims(definition, &scope)

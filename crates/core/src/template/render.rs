@@ -69,6 +69,9 @@ pub enum Why {
     /// A claim has 1 to [`CLAIM_BYTES_MAX`](crate::definition::CLAIM_BYTES_MAX) bytes without control characters.
     #[error("does not name a resource: a claim has 1 to 512 bytes and no control characters")]
     Claim,
+    /// It makes a word of a Redis command, or a key, that cannot be.
+    #[error("{0}")]
+    Redis(&'static str),
 }
 
 impl Missing {

@@ -1,7 +1,7 @@
 //! Operations that are Redis commands: what is refused of them, and what is sent.
 
 use amends_core::definition::redis::{RedisGuard, RedisTest};
-use amends_core::definition::{Body, Diagnostic, from_json, from_toml, from_tree};
+use amends_core::definition::{Body, Diagnostic, check_input, from_json, from_toml, from_tree};
 use amends_core::request::{Payload, RenderArgs, perform, query};
 use amends_core::template::{Missing, Scope, Why};
 use amends_core::{Key, OpKind, SagaId};
@@ -198,6 +198,39 @@ fn commands_are_rendered_and_the_query_has_them_too() {
     let lacking =
         perform(&RenderArgs { scope: scope_of(&lacking, &action, &action), ..args(OpKind::Action, &action) });
     assert_eq!(lacking.unwrap_err(), Missing { path: "input.amount".into(), why: Why::Absent });
+}
+
+#[test]
+fn an_input_that_makes_commands_that_cannot_be_is_refused_with_it() {
+    let of = |text: &str, input: Value| {
+        check_input(&definition(text), &SagaId::new("o:1").unwrap(), &input)
+            .map_err(|missing| missing.to_string())
+    };
+    let input = |user: Value, amount: Value| json!({"user": user, "amount": amount, "x": "y"});
+    for (user, amount) in [(json!("u"), json!(5)), (json!(7), json!("5")), (json!("u {v"), json!(0))] {
+        // Zero with a minus is no number to Redis.
+        let is_zero = amount == json!(0);
+        assert_eq!(of(WALLET, input(user, amount)).is_ok(), !is_zero);
+    }
+    let number = "input.amount makes no number that the Redis command could take";
+    for amount in [json!(-5), json!(1.5), json!("five"), json!(null), json!("")] {
+        assert_eq!(of(WALLET, input(json!("u"), amount)).unwrap_err(), number);
+    }
+    let key = "input.user makes a key without a hash tag that other keys could have";
+    assert_eq!(of(WALLET, input(json!(""), json!(5))).unwrap_err(), key);
+    let two = edited("{${input.user}}:holds", "{${input.x}}:holds");
+    assert_eq!(of(&two, input(json!("y"), json!(5))), Ok(vec![]));
+    let slots = "input.x makes keys of different hash tags, which one call of Redis cannot touch";
+    assert_eq!(of(&two, input(json!("u"), json!(5))).unwrap_err(), slots);
+    let later = edited(
+        "\"SADD\", \"{${input.user}}:holds\", \"${id}\"",
+        "\"INCRBY\", \"{${input.user}}:n\", \"${key_hash}\"",
+    );
+    assert_eq!(
+        of(&later, input(json!("u"), json!(5))),
+        Ok(vec![]),
+        "what is not known yet is looked at before the call"
+    );
 }
 
 #[test]

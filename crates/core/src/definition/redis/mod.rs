@@ -4,6 +4,7 @@
 //! hash slot, and the fence's records, which are kept beside them, must be found again by action and compensation alike.
 
 mod call;
+mod known;
 mod read;
 mod table;
 

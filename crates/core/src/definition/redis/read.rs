@@ -323,7 +323,7 @@ fn keys(call: &RedisCommands) -> Vec<&Template> {
 }
 
 /// What the words of a command after its name are, or what is wrong with their number.
-fn kinds(words: &[Template]) -> Result<Vec<Word>, String> {
+pub(super) fn kinds(words: &[Template]) -> Result<Vec<Word>, String> {
     let Some(spec) = words.first().and_then(literal).and_then(command) else { return Ok(Vec::new()) };
     let arguments: Vec<_> = words[1..].iter().map(literal).collect();
     spec.words(&arguments)

@@ -96,7 +96,7 @@ pub(crate) async fn acquire(
     if let Some(owner) = body.owner {
         ask.owner = Owner::new(owner).map_err(malformed)?;
     }
-    // A token's name is chosen by who configured it: what is too long for a label is cut, not refused.
+    // A token's name is chosen by who configured it: one that is too long for a label is left out, not refused.
     ask.label = Label::new(&*who).unwrap_or_default();
     let mut answer = app.locks().acquire(&ask).await;
     if answer.as_ref().is_err_and(|error| error.kind == StoreKind::Indeterminate) {

@@ -21,7 +21,8 @@ pub enum Answer {
         /// The whole body.
         body: Vec<u8>,
     },
-    /// Nothing was sent: connection refused, DNS or TLS failed before sending. With a reason in plain words.
+    /// Nothing was sent: connection refused, DNS or TLS failed before sending. Or what was sent was certainly not carried out, as a
+    /// participant that does not speak HTTP may say. With a reason in plain words.
     NotSent(String),
     /// It cannot be called as configured (participant not in `amends.toml`, bad URL, a secret that is missing). Nothing was sent.
     Misconfigured(String),

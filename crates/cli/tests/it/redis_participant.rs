@@ -84,6 +84,8 @@ fn what_redis_did_is_undone_once_when_the_next_step_is_refused() {
     );
     assert_eq!(redis.ask(&["HGET", "balance:{u}", "amount"]).unwrap(), "70");
     assert_eq!(redis.ask(&["LRANGE", "story:{u}", "0", "-1"]).unwrap(), "hold o0\nhold o1\nundo o1");
+    let negative = server.cli(&["saga", "start", "pay", "o3", "--input", &input("-5")]);
+    assert!(negative.code != 0 && negative.err.contains("input.amount makes no number"), "{negative:?}");
     assert_eq!(shop.calls().len(), 2, "nobody is asked for what could not be held");
     assert_eq!(shop.calls()[0].body, json!({"left": "70"}));
 }

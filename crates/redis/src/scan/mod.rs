@@ -165,13 +165,18 @@ async fn each<T: Send + 'static>(tasks: Vec<impl Future<Output = T> + Send + 'st
     let mut outputs = Vec::new();
     for (nth, task) in tasks.into_iter().enumerate() {
         if running.len() >= CALLS_MAX {
-            outputs.extend(running.join_next().await.and_then(Result::ok));
+            outputs.extend(running.join_next().await);
         }
         running.spawn(async move { (nth, task.await) });
     }
     while let Some(done) = running.join_next().await {
-        outputs.extend(done.ok());
+        outputs.push(done);
     }
+    // One that is missing would give its successors' outputs to others.
+    let mut outputs: Vec<_> = outputs
+        .into_iter()
+        .map(|done| done.expect("invariant: no call panics, and nobody aborts one"))
+        .collect();
     outputs.sort_by_key(|(nth, _)| *nth);
     outputs.into_iter().map(|(_, output)| output).collect()
 }

@@ -97,6 +97,14 @@ pub enum EntryKind {
         /// What each operation that was in flight does next.
         next: Vec<(OpRef, Phase)>,
     },
+    /// The store lost what it had acknowledged, and people accepted that: the journal may go on in a way that nobody knows. Every operation
+    /// that is not settled counts as sent once more, before.
+    Lost {
+        /// Which loss: the store's epoch since then.
+        loss: u64,
+        /// What each operation does next that has to be settled at once.
+        next: Vec<(OpRef, Phase)>,
+    },
     /// An attempt is allowed to be sent.
     Sending {
         /// Which operation.
@@ -255,6 +263,7 @@ impl EntryKind {
             Self::Accepted => "accepted",
             Self::AcceptRefused { .. } => "accept_refused",
             Self::TakenOver { .. } => "taken_over",
+            Self::Lost { .. } => "lost",
             Self::Sending { .. } => "sending",
             Self::Held { .. } => "held",
             Self::Answered { .. } => "answered",
@@ -297,6 +306,7 @@ impl EntryKind {
             | Self::Accepted
             | Self::AcceptRefused { .. }
             | Self::TakenOver { .. }
+            | Self::Lost { .. }
             | Self::Undoing { .. }
             | Self::UndoPending { .. }
             | Self::UndoRefused
@@ -320,6 +330,7 @@ impl EntryKind {
             | Self::Accepted
             | Self::AcceptRefused { .. }
             | Self::TakenOver { .. }
+            | Self::Lost { .. }
             | Self::Sending { .. }
             | Self::Held { .. }
             | Self::Answered { .. }

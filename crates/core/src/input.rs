@@ -38,6 +38,12 @@ pub enum Input {
         /// The former owner stopped while it had it; otherwise it was nobody's.
         lapsed: bool,
     },
+    /// The store lost entries of this saga, or may have, and people accepted that. Decided after the take-over that goes with it; a second one
+    /// of the same loss changes nothing.
+    Lost {
+        /// Which loss: the store's epoch since then.
+        loss: u64,
+    },
     /// A call that performs an operation was answered. Exactly one of these or of [`Input::Held`] follows each
     /// [`crate::Effect::Perform`] while the node lives.
     Answered {

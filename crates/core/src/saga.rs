@@ -53,6 +53,8 @@ pub struct Saga {
     pub epoch: u64,
     /// Take-overs from nodes that stopped while they had it with something in flight or due, since the last entry of another kind.
     pub take_overs_in_a_row: u32,
+    /// The last loss of the store that it has taken account of; 0: none.
+    pub loss: u64,
     /// How many of its last entries changed nothing that a person sees: take-overs with nothing in flight.
     pub moved_nothing: u64,
     /// Evidence that disagreed with what was known: (operation, what it said), each recorded once.

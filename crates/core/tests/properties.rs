@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use amends_core::answer::{Outcome, QueryOutcome};
-use amends_core::definition::{Definition, StepKind, check_input, from_toml};
+use amends_core::definition::{Definition, Idempotency, StepKind, check_input, from_toml};
 use amends_core::{
     By, CallId, Direction, Effect, Entry, EntryKind, Evidence, Input, Jitter, Knowledge, Now, OpKind, OpRef,
-    ParkReason, Person, PersonAction, Phase, Saga, SagaId, Status, Submission, Time, decide, replay, status,
-    submit, wanted,
+    ParkReason, Person, PersonAction, Phase, Saga, SagaId, Status, Submission, Time, apply, decide, replay,
+    status, submit, wanted,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -286,6 +286,25 @@ impl Run {
 
     fn step(&mut self, choice: Choice) -> Result<(), TestCaseError> {
         let Some(input) = self.input(choice) else { return Ok(()) };
+        let is_taken_over = matches!(input, Input::TakeOver { .. });
+        self.take(choice, input)?;
+        // A store that lost data says so with the take-over.
+        if is_taken_over && choice.which < 60 {
+            self.calls.clear();
+            let open = self.saga.ended.is_none();
+            self.take(choice, Input::Lost { loss: self.saga.loss + 1 })?;
+            for op in self.saga.ops().filter(|op| open && !self.saga.steps[op.step].undone) {
+                let state = self.saga.op(op);
+                prop_assert!(
+                    state.settled.is_some() || state.knowledge() == Knowledge::Possible,
+                    "{op:?} counts as never sent after a loss"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, choice: Choice, input: Input) -> Result<(), TestCaseError> {
         let now = Now { at: self.now, jitter: Jitter::new(f64::from(choice.how) / 255.0) };
         let before = self.saga.clone();
         let Ok(decision) = decide(&self.saga, &input, now) else { return Ok(()) };
@@ -337,6 +356,18 @@ impl Run {
         }
         if before.direction == Direction::Undo {
             prop_assert_eq!(saga.direction, Direction::Undo, "undoing never turns back");
+        }
+        let mut state = before.clone();
+        for entry in entries {
+            if let EntryKind::Sending { op, .. } = entry.kind {
+                let operation = saga.operation(op).expect("a journal names operations that are there");
+                let was = state.op(op);
+                prop_assert!(
+                    was.open == 0 || was.forced || operation.idempotency != Idempotency::None,
+                    "sent although it may have been executed: {op:?}"
+                );
+            }
+            apply(&mut state, entry).expect("entries follow each other");
         }
         let by_person = matches!(input, Input::Person(_));
         for (index, step) in definition.steps.iter().enumerate() {

@@ -27,6 +27,7 @@ macro_rules! rules {
 }
 
 rules! {
+    rule_01_after_a_loss,
     rule_01_persist_then_act,
     rule_02_forward_may_act_on_unknown,
     rule_03_unknown_going_forward,

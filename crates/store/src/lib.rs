@@ -18,5 +18,5 @@ mod row;
 pub use error::{Error, Kind};
 pub use item::{Advance, Advanced, Holder, Item, Mail, Outcome, StoredEntry, Submission, Submitted};
 pub use memory::Memory;
-pub use ports::{Definitions, Gauge, Health, Journal, Lists, Mailbox, Nodes, Retention, Store, Work};
+pub use ports::{Definitions, Gauge, Health, Journal, Lists, Loss, Mailbox, Nodes, Retention, Store, Work};
 pub use row::{Cursor, DeadGroup, Due, ListFilter, NodeLease, Page, Row, Stats, Stored, StoredDefinition};

@@ -147,12 +147,26 @@ pub struct Gauge {
     pub value: u64,
 }
 
-/// Whether a store can be relied on. Neither method waits for the store.
+/// A loss of what a store had acknowledged, which people have accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Grows with every loss.
+    pub number: u64,
+    /// The largest number of a saga that was there then.
+    pub rowid_max: u64,
+}
+
+/// Whether a store can be relied on. No method waits for the store.
 pub trait Health: Send + Sync {
     /// An error while the store takes no new work: a node then claims nothing and refuses submissions, and may go on reading.
     /// The message names cause and remedy. It may become `Ok` again by itself when the cause goes away.
     fn health(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// The last loss that people have accepted, if there was one: sagas up to that number may have lost their newest entries.
+    fn loss(&self) -> Option<Loss> {
+        None
     }
 
     /// Numbers to watch.

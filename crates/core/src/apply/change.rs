@@ -26,6 +26,10 @@ pub(super) fn change(saga: &mut Saga, entry: &Entry) {
             };
             taken_over(saga, *epoch, next, at);
         }
+        EntryKind::Lost { loss, next } => {
+            saga.loss = *loss;
+            lost(saga, next, at);
+        }
         EntryKind::Sending { op, attempt, verifying, waited_ms, .. } => {
             sending(saga.op_mut(*op), *attempt, *verifying, *waited_ms, at);
         }
@@ -124,6 +128,29 @@ fn taken_over(saga: &mut Saga, epoch: u64, next: &[(OpRef, Phase)], at: Time) {
         let state = saga.op_mut(*op);
         state.reason = Some("the node that sent it stopped before the answer came".into());
         state.error_class = Some("unknown".into());
+        go(state, phase.clone(), at);
+    }
+}
+
+/// Entries are gone: whatever is not settled may have been sent, by whoever wrote them, at any time since the saga began.
+fn lost(saga: &mut Saga, next: &[(OpRef, Phase)], at: Time) {
+    let since = saga.created_at;
+    for op in saga.ops().collect::<Vec<_>>() {
+        if saga.steps[op.step].undone || saga.op(op).settled.is_some() {
+            continue;
+        }
+        let state = saga.op_mut(op);
+        state.sends += 1;
+        state.open += 1;
+        state.first_send_at.get_or_insert(since);
+        state.not_quiet_until(at);
+    }
+    for (op, phase) in next {
+        let state = saga.op_mut(*op);
+        state.reason = Some("it may have been sent before the store lost data".into());
+        state.error_class = Some("unknown".into());
+        state.verify_since = None;
+        state.verified = 0;
         go(state, phase.clone(), at);
     }
 }
@@ -325,7 +352,7 @@ fn begin_settling(saga: &mut Saga, at: Time) {
     for index in 0..saga.steps.len() {
         let op = OpRef::action(index);
         let Some(operation) = saga.operation(op).cloned() else { continue };
-        let can_ask = saga.can_ask(op);
+        let (can_ask, is_started) = (saga.can_ask(op), saga.steps[index].started);
         let state = saga.op_mut(op);
         if state.knowledge() != Knowledge::Possible {
             continue;
@@ -342,6 +369,8 @@ fn begin_settling(saga: &mut Saga, at: Time) {
                 state.verified = 0;
                 state.phase = Phase::Verify { due: at };
             }
+            // Its turn had not come when the store lost data, or that is what is left of the journal.
+            Phase::Idle if !is_started => state.phase = Phase::Ask { due: at, n: 0 },
             Phase::Idle
             | Phase::Calling
             | Phase::Send { .. }

@@ -33,7 +33,9 @@ fn forward(saga: &mut Saga, definition: &Definition, index: usize, at: Time) -> 
         }
         saga.steps[index].started = true;
         changed = true;
-        if let Some(action) = step.action.as_ref().filter(|_| !saga.steps[index].skipped) {
+        // After a loss it may be settled before its turn.
+        let is_known = saga.steps[index].action.open > 0 && saga.steps[index].action.settled.is_some();
+        if let Some(action) = step.action.as_ref().filter(|_| !saga.steps[index].skipped && !is_known) {
             enable(&mut saga.steps[index].action, action, at);
         }
     }
@@ -79,7 +81,9 @@ fn undo(saga: &mut Saga, definition: &Definition, index: usize, at: Time) -> boo
         return changed;
     }
     let state = &mut saga.steps[index];
-    let nothing_to_undo = !state.started || state.skipped || step.action.is_none() || step.effect_none;
+    // After a loss its turn may have come without a trace.
+    let never_sent = !state.started && state.action.open == 0;
+    let nothing_to_undo = never_sent || state.skipped || step.action.is_none() || step.effect_none;
     let over = nothing_to_undo
         || match state.action.knowledge() {
             Knowledge::Unsent => !state.action.is_calling(),
@@ -133,6 +137,11 @@ fn stop_waiting_to_send(state: &mut OpState) -> bool {
 /// own, its first send is allowed (rule 1).
 fn enable(state: &mut OpState, operation: &Operation, at: Time) {
     state.enabled = true;
+    if state.open > 0 {
+        // After a loss it may have been sent already: it is sent as what is unknown is, or not at all.
+        state.phase = Phase::Send { due: at, waited_ms: 0, verifying: false };
+        return;
+    }
     if operation.first_send_is_implied() {
         state.sends += 1;
         state.open = 1;

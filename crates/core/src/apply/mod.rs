@@ -101,6 +101,7 @@ pub(crate) fn begin(definition: Arc<Definition>, entry: &Entry) -> Result<Saga, 
         stuck: None,
         epoch: *epoch,
         take_overs_in_a_row: 0,
+        loss: 0,
         moved_nothing: 0,
         contradictions: Vec::new(),
     };
@@ -133,7 +134,7 @@ fn check_operations(saga: &Saga, entry: &Entry) -> Result<(), Unreadable> {
         return Err(Unreadable::Misplaced(entry.seq));
     }
     let mut named: Vec<OpRef> = entry.kind.op().into_iter().collect();
-    if let EntryKind::TakenOver { next, .. } = &entry.kind {
+    if let EntryKind::TakenOver { next, .. } | EntryKind::Lost { next, .. } = &entry.kind {
         named.extend(next.iter().map(|(op, _)| *op));
     }
     if let EntryKind::Undoing { reason, .. } | EntryKind::UndoPending { reason, .. } = &entry.kind {

@@ -8,6 +8,7 @@ mod asked;
 mod dues;
 mod evidence;
 mod follow;
+mod lost;
 mod next;
 mod person;
 mod refusal;
@@ -81,6 +82,7 @@ pub fn decide(saga: &Saga, input: &Input, now: Now) -> Result<Decision, Refusal>
             dues = false;
             deciding.take_over(*epoch, *lapsed);
         }
+        Input::Lost { loss } => deciding.lost(*loss),
         Input::Answered { op, attempt, outcome, took_ms } => {
             deciding.answered(*op, *attempt, outcome, *took_ms)
         }

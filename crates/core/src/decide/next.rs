@@ -46,7 +46,12 @@ impl Deciding {
     pub(super) fn may_resend(&self, op: OpRef) -> bool {
         let by_query_alone =
             self.saga.is_settling(op) && self.operation(op).seals_after_ms.is_some() && self.saga.can_ask(op);
-        self.idempotency(op) != Idempotency::None && !by_query_alone
+        // What was lost may have been sent out of sight; before its turn it is not sent to find out.
+        let had_its_turn = match op.kind {
+            OpKind::Action => self.saga.steps[op.step].started,
+            OpKind::Compensation => self.state(op).enabled,
+        };
+        had_its_turn && self.idempotency(op) != Idempotency::None && !by_query_alone
     }
 
     /// Whether an operation that is unsent, or may be resent, is still wanted at all.

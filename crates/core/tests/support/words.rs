@@ -77,6 +77,9 @@ pub(crate) fn input(saga: &Saga, text: &str) -> Input {
     if let Some(epoch) = text.strip_prefix("come from nobody to ") {
         return Input::TakeOver { epoch: epoch.parse().expect("an epoch"), lapsed: false };
     }
+    if let Some(loss) = text.strip_prefix("lost ") {
+        return Input::Lost { loss: loss.parse().expect("a number") };
+    }
     if text == "claims taken" {
         return Input::Claimed { held_by: None };
     }
@@ -284,7 +287,7 @@ pub(crate) fn entry(definition: &Definition, entry: &Entry) -> String {
         | EntryKind::Overdue
         | EntryKind::Stuck { .. } => kind.into(),
         EntryKind::AcceptRefused { due, .. } => format!("{kind} for {}", in_words(due.since_ms(at))),
-        EntryKind::TakenOver { next, .. } => {
+        EntryKind::TakenOver { next, .. } | EntryKind::Lost { next, .. } => {
             let next: Vec<_> =
                 next.iter().map(|(op, next)| format!("{} > {}", name(op), phase(next, at))).collect();
             format!("{kind} [{}]", next.join(", "))

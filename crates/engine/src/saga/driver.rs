@@ -210,8 +210,22 @@ impl Driver {
             return Flow::Lost;
         }
         let input = Input::TakeOver { epoch, lapsed };
-        let decision = decided(decide(&self.saga, &input, self.node.deciding()));
+        let decision = self.with_loss(decided(decide(&self.saga, &input, self.node.deciding())));
         self.carry_out(Step { with_row: true, ..Step::of(decision) }).await.flow()
+    }
+
+    /// Where the store lost data, and people accepted that, a saga that was there then may have gone further than its journal says. It is
+    /// written with the take-over, before anything is sent.
+    fn with_loss(&self, mut taken_over: Decision) -> Decision {
+        let saga = &taken_over.after;
+        let loss =
+            self.node.store.loss().filter(|loss| self.rowid <= loss.rowid_max && saga.loss < loss.number);
+        if let Some(loss) = loss {
+            let lost = decided(decide(saga, &Input::Lost { loss: loss.number }, self.node.deciding()));
+            taken_over.entries.extend(lost.entries);
+            (taken_over.after, taken_over.effects) = (lost.after, lost.effects);
+        }
+        taken_over
     }
 
     /// Takes the claims of a saga that waits for them (rule 13): they are taken with the entry that says so, or not at all.

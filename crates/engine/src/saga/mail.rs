@@ -44,6 +44,7 @@ pub(super) fn decode_input(body: &[u8]) -> Result<Input, String> {
         Ok(
             Input::Tick
             | Input::TakeOver { .. }
+            | Input::Lost { .. }
             | Input::Answered { .. }
             | Input::Held { .. }
             | Input::Asked { .. }

@@ -9,6 +9,7 @@ mod duplicates;
 mod failing_store;
 mod happy;
 mod limits;
+mod losses;
 mod nodes;
 mod parking;
 mod people;

@@ -22,7 +22,11 @@ register('amends_store_open_v1', {'allow-oom'}, function(keys, args)
   elseif meta[1] == '1' and meta[2] ~= run then
     note_run(keys, run, meta[3])
   end
-  return redis.call('HMGET', keys[META], 'version', 'store', 'epoch', 'run', 'mark', 'runs')
+  local found = redis.call('HMGET', keys[META], 'version', 'store', 'epoch', 'run', 'mark', 'runs')
+  -- How many sagas there were when people last accepted a loss; empty: they never did.
+  local loss = redis.call('HGET', keys[META], 'loss:' .. found[3])
+  found[7] = loss and struct.unpack('>I1c0', loss) or ''
+  return found
 end)
 
 -- Proves that the store can be written. Arguments: guard. Answer: ok, mark.

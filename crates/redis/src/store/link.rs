@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use amends_store::{Error, Kind};
+use amends_store::{Error, Kind, Loss};
 use redis::Value;
 
 use super::error::{Call, store_error};
@@ -28,6 +28,7 @@ pub(super) struct Link {
     /// The highest mark, kept apart: every answer raises it.
     mark: AtomicU64,
     file: Option<SeenFile>,
+    loss: Mutex<Option<Loss>>,
     /// A connection broke: another server may answer now.
     suspect: AtomicBool,
     looking: tokio::sync::Mutex<()>,
@@ -54,6 +55,7 @@ impl Link {
             file.write(&found.seen)?;
         }
         let mark = AtomicU64::new(found.seen.mark);
+        let loss = Mutex::new(loss_of(&found));
         Ok(Self {
             client,
             health: Health::default(),
@@ -61,6 +63,7 @@ impl Link {
             seen: Mutex::new(found.seen),
             mark,
             file,
+            loss,
             suspect: AtomicBool::new(false),
             looking: tokio::sync::Mutex::default(),
             commits: AtomicU64::new(0),
@@ -272,9 +275,15 @@ impl Link {
         if found.seen.epoch > seen.epoch {
             tracing::warn!(epoch = found.seen.epoch, "people have accepted that the store lost data");
             self.mark.store(found.seen.mark, Ordering::Relaxed);
+            *self.loss.lock().unwrap_or_else(PoisonError::into_inner) = loss_of(&found);
             *seen = found.seen;
         }
         Ok(())
+    }
+
+    /// The last loss that people accepted.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        *self.loss.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes what was seen to the data folder, if that has one.
@@ -313,6 +322,10 @@ impl From<Error> for Refusal {
 
 fn keys(sagas: &[Vec<u8>]) -> Vec<&[u8]> {
     FIXED.iter().map(|key| key.as_bytes()).chain(sagas.iter().map(Vec::as_slice)).collect()
+}
+
+fn loss_of(found: &Found) -> Option<Loss> {
+    found.loss.map(|rowid_max| Loss { number: found.seen.epoch, rowid_max })
 }
 
 fn lost(loss: &str) -> String {

@@ -20,7 +20,7 @@ mod work;
 
 use std::sync::Arc;
 
-use amends_store::{Error, Gauge, Health, Kind};
+use amends_store::{Error, Gauge, Health, Kind, Loss};
 use tokio::sync::Mutex;
 
 use crate::client::{Client, Options};
@@ -132,6 +132,10 @@ async fn check_settings(client: &Client) -> Result<(), Error> {
 impl Health for RedisStore {
     fn health(&self) -> Result<(), Error> {
         self.link.health.takes_work()
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        self.link.loss()
     }
 
     fn gauges(&self) -> Vec<Gauge> {

@@ -9,6 +9,9 @@ use amends_store::{Error, Kind};
 /// The most replicas that can be waited for: more than anybody runs.
 const REPLICAS_MAX: u32 = 16;
 
+/// The longest wait, in milliseconds: below the time in which the client expects an answer.
+const WAIT_MS_MAX: u64 = 4_000;
+
 /// How long replicas are waited for unless the URL says otherwise.
 const WAIT_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -48,10 +51,10 @@ impl StoreOptions {
                     );
                 }
                 Some(("wait_timeout", value)) => {
-                    let ms = parse_duration(value).ok().filter(|ms| (1..=60_000).contains(ms));
+                    let ms = parse_duration(value).ok().filter(|ms| (1..=WAIT_MS_MAX).contains(ms));
                     timeout =
                         Some(ms.ok_or_else(|| {
-                            refused("wait_timeout", value, "a time up to 60s, such as 500ms")
+                            refused("wait_timeout", value, "a time up to 4s, such as 500ms")
                         })?);
                 }
                 _ => kept.push(part),

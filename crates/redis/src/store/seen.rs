@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use amends_store::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::words::Words;
+use super::words::{Words, unreadable};
 
 /// The file's name in the data folder.
 const FILE: &str = "redis-store.json";
@@ -35,6 +35,8 @@ pub(super) struct Found {
     pub(super) seen: Seen,
     /// Runs, oldest first, and the mark at which each began.
     runs: Vec<(String, u64)>,
+    /// The number of the last saga that was there when people last accepted a loss.
+    pub(super) loss: Option<u64>,
 }
 
 impl Found {
@@ -57,7 +59,10 @@ impl Found {
             let (run, began) = line.split_once(' ')?;
             Some((run.to_owned(), began.parse().ok()?))
         });
-        Ok(Some(Self { seen: Seen { store, epoch, run, mark }, runs: runs.collect() }))
+        let loss = Some(words.text()?).filter(|loss| !loss.is_empty());
+        let loss = loss.map(|loss| loss.parse()).transpose();
+        let loss = loss.map_err(|_| unreadable("the note of a loss", "no number"))?;
+        Ok(Some(Self { seen: Seen { store, epoch, run, mark }, runs: runs.collect(), loss }))
     }
 }
 
@@ -145,6 +150,7 @@ mod tests {
         Found {
             seen: seen(last, mark),
             runs: runs.iter().map(|(run, began)| ((*run).to_owned(), *began)).collect(),
+            loss: None,
         }
     }
 

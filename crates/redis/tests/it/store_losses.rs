@@ -110,6 +110,8 @@ async fn a_snapshot_put_back_is_noticed_and_accepted_by_people_only() {
     assert!(!store.renew(&lease, TTL_MS, now()).await.is_ok_and(|renewed| renewed.is_some()));
     let anew = join(&*store, "n1").await;
     assert!(anew.epoch > lease.epoch);
+    let loss = store.loss().unwrap();
+    assert_eq!((loss.number, loss.rowid_max), (2, rowid));
     assert_eq!(store.take_over(&anew, now(), 10).await.unwrap().len(), 1);
     assert_eq!(step(&*store, advance("order:1", rowid, 1, 1)).await, Advanced::Committed);
     let next = submit(&*store, submission(row("order:2"), &[])).await;
@@ -146,7 +148,7 @@ async fn a_fail_over_that_lost_nothing_goes_on() {
     let replica = primary.replica().unwrap();
     let way = Way::to(primary.port()).await;
     let state = tempfile::tempdir().unwrap();
-    let store = open(&format!("{}?wait=1&wait_timeout=5s", way.url()), state.path()).await;
+    let store = open(&format!("{}?wait=1&wait_timeout=4s", way.url()), state.path()).await;
     let rowid = create(&*store, submission(row("order:1"), &[])).await;
     replica.promote().unwrap();
     primary.kill();

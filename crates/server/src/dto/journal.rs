@@ -187,6 +187,11 @@ impl JournalDto {
                 self.operations =
                     Some(next.iter().map(|(op, phase)| taken_over(*op, phase, definition)).collect());
             }
+            EntryKind::Lost { loss, next } => {
+                self.epoch = Some(loss);
+                self.operations =
+                    Some(next.iter().map(|(op, phase)| taken_over(*op, phase, definition)).collect());
+            }
             EntryKind::Sending { attempt, digest, verifying, waited_ms, .. } => {
                 self.attempt = Some(attempt);
                 self.digest = Some(digest);

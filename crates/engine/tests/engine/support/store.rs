@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amends_core::{SagaId, Time};
 use amends_store::{
-    Cursor, DeadGroup, Definitions, Due, Error, Health, Item, Journal, Kind, ListFilter, Lists, Mail,
+    Cursor, DeadGroup, Definitions, Due, Error, Health, Item, Journal, Kind, ListFilter, Lists, Loss, Mail,
     Mailbox, Memory, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored, StoredDefinition,
     StoredEntry, Work,
 };
@@ -45,6 +45,8 @@ pub(crate) struct Faulty {
     /// Due work was claimed, or looked for and found to exist, so often.
     pub(crate) claims: AtomicUsize,
     pub(crate) loads: AtomicUsize,
+    /// What people have accepted as lost.
+    pub(crate) loss: Mutex<Option<Loss>>,
 }
 
 impl Faulty {
@@ -58,6 +60,7 @@ impl Faulty {
             crashed: AtomicBool::new(false),
             claims: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
+            loss: Mutex::default(),
         }
     }
 
@@ -245,5 +248,9 @@ impl Retention for Faulty {
 impl Health for Faulty {
     fn health(&self) -> Result<(), Error> {
         self.up().map(|_| ())
+    }
+
+    fn loss(&self) -> Option<Loss> {
+        *self.loss.lock().expect("not poisoned")
     }
 }

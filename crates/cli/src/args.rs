@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Acquire, renew and release lease locks
     #[command(subcommand)]
     Lock(lock::Command),
-    /// The compensation log of an application that has Redis, and its scanner
+    /// Redis servers: settings, functions, the compensation log and its scanner
     Redis(redis::Redis),
     /// Look for what is wrong with configuration, store and server
     Doctor(Doctor),

@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 pub mod doctor;
+mod libraries;
 mod lock;
 mod log;
 mod participant;
@@ -13,6 +14,7 @@ mod store;
 
 pub use client::{Client, Error, ErrorKind, Function, Library, Options, SLOTS, slot};
 pub use commands::{BYTES_MAX, COMMANDS_MAX, Command, Commands, Guard, Malformed, WORDS_MAX, check_slots};
+pub use libraries::LIBRARIES;
 pub use lock::{KEY_PREFIX as LOCK_KEY_PREFIX, LOCK_LIBRARY, RedisLocks};
 pub use log::{
     Answer, Begin, Begun, BusinessId, Commit, Compensate, ID_BYTES_MAX, Intent, LIST_MAX, LOG_LIBRARY,

@@ -14,6 +14,7 @@ mod participants;
 mod people;
 mod program;
 mod reading;
-mod redis_participant;
+mod redis_doctor;
 mod redis_log;
+mod redis_participant;
 mod serve;

@@ -3,12 +3,14 @@
 //! Sources: the documentation of Redis on persistence, replication and eviction; CVE-2025-49844 and the versions that fix it.
 
 mod facts;
+mod functions;
 mod judge;
 
 use redis::Value;
 
 use crate::client::{Client, Error, ErrorKind};
 
+pub use functions::functions;
 pub use judge::{Finding, Severity};
 
 use facts::Facts;

@@ -1,7 +1,7 @@
 //! Settings that would lose records are refused, risks are named.
 
-use amends_redis::doctor::{Durability, Finding, Severity, check, refuse};
-use amends_redis::{Client, Options};
+use amends_redis::doctor::{Durability, Finding, Severity, check, functions, refuse};
+use amends_redis::{Client, LIBRARIES, Options};
 use amends_testbed::redis::{Cluster, Redis};
 
 async fn look(url: &str, durability: Durability) -> Vec<Finding> {
@@ -98,4 +98,25 @@ async fn every_primary_of_a_cluster_is_looked_at() {
     let refused: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Refuse).collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(refused[0].server.ends_with(&cluster.nodes()[1].port().to_string()), "{refused:?}");
+}
+
+#[tokio::test]
+async fn functions_are_missing_then_there_and_noticed_when_somebody_changes_them() {
+    let server = Redis::start().unwrap();
+    let looking = Client::connect(&server.url(), &[], Options::default()).await.unwrap();
+    let look = async || functions(&looking, LIBRARIES).await.unwrap();
+    let missing = look().await;
+    assert_eq!(missing[0].severity, Severity::Warn, "{missing:?}");
+    assert!(
+        missing[0].detail.contains(LIBRARIES[0].name) && missing[0].fix.contains("install"),
+        "{missing:?}"
+    );
+
+    Client::connect(&server.url(), LIBRARIES, Options::default()).await.unwrap();
+    assert_eq!(look().await[0].severity, Severity::Fine);
+
+    let code = format!("{}-- changed", LIBRARIES[0].code());
+    server.ask(&["FUNCTION", "LOAD", "REPLACE", &code]).unwrap();
+    let changed = look().await;
+    assert!(changed[0].detail.contains("other code"), "{changed:?}");
 }

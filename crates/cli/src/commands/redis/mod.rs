@@ -1,5 +1,6 @@
-//! `amends redis …`: the compensation log of an application that has Redis, with no engine in between.
+//! `amends redis …`: the compensation log of an application that has Redis, with no engine in between; and what a server has to be.
 
+pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod scan;
 
@@ -32,6 +33,10 @@ enum Command {
     Log(log::Command),
     /// Undo what is pending past its time, adopt what other programs wrote, remove what was settled long ago
     Scan(scan::Options),
+    /// Load the functions on every primary
+    Install,
+    /// Look for settings that would lose records, and for functions that are missing
+    Doctor(doctor::Options),
 }
 
 /// Runs one of the commands.
@@ -39,6 +44,8 @@ pub(crate) async fn run(redis: Redis, output: Output) -> Result<Exit, Failure> {
     match redis.command {
         Command::Log(command) => log::run(command, &redis.url, output).await,
         Command::Scan(options) => scan::run(options, redis.url, output).await,
+        Command::Install => doctor::install(&redis.url, output).await,
+        Command::Doctor(options) => doctor::run(&options, &redis.url, output).await,
     }
 }
 

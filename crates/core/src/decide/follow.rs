@@ -114,8 +114,8 @@ impl Deciding {
                 {
                     "done, not undone"
                 }
-                // The fence has undone it, whether it was executed or not.
-                (OpKind::Action, Knowledge::Possible) if self.saga.steps[op.step].undone => continue,
+                // The fence has undone it, whether it was executed or not; or there turned out to be nothing to undo.
+                (_, Knowledge::Possible) if self.saga.steps[op.step].undone => continue,
                 (_, Knowledge::Possible) => "may have been executed",
                 (OpKind::Action, Knowledge::Unsent) if self.saga.direction == Direction::Forward => {
                     "not executed"

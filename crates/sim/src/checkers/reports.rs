@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use amends_core::{Knowledge, OpKind, OpRef, SagaId};
+use amends_core::{Knowledge, OpRef, SagaId};
 
 use super::{Checker, Violation, violated};
 use crate::event::Event;
@@ -25,8 +25,8 @@ impl Checker for Reports {
             Event::Rested => {
                 for (saga, op) in &self.done {
                     let Some(recorded) = truth.sagas.get(saga) else { continue };
-                    // What the fence has undone needs nobody's word any more.
-                    let undone = op.kind == OpKind::Action && recorded.saga.steps[op.step].undone;
+                    // A step that is undone needs nobody's word any more.
+                    let undone = recorded.saga.steps[op.step].undone;
                     let open =
                         recorded.saga.ended.is_none() && recorded.saga.op(*op).generation == 1 && !undone;
                     if open && recorded.saga.op(*op).knowledge() == Knowledge::Possible {

@@ -86,8 +86,19 @@ impl RedisParticipant {
     }
 
     /// The call was sent, and this came back instead of an answer.
-    fn failed(&self, error: &Error, nth: u64) -> Answer {
+    fn failed(&self, error: &Error, nth: u64, in_cluster: bool) -> Answer {
         match error.kind {
+            // A cluster's client sends again by itself when a connection broke: this is the end of the last try, and an earlier one
+            // may have been carried out.
+            ErrorKind::Unreachable
+            | ErrorKind::Busy
+            | ErrorKind::OutOfMemory
+            | ErrorKind::Unwritable
+            | ErrorKind::NoFunction
+                if in_cluster =>
+            {
+                Answer::Lost(error.message.clone())
+            }
             ErrorKind::Unreachable
             | ErrorKind::Busy
             | ErrorKind::OutOfMemory
@@ -134,7 +145,7 @@ impl Remote for RedisParticipant {
         waiting.end();
         match called {
             Ok(value) => answer::read(function, &value, asked),
-            Err(error) => self.failed(&error, nth),
+            Err(error) => self.failed(&error, nth, client.is_cluster()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use amends_core::request::Request;
-use amends_testbed::redis::Redis;
+use amends_testbed::redis::{Cluster, Redis};
 
 use crate::participant::{Wallet, act, query, undo};
 
@@ -141,6 +141,31 @@ async fn a_server_that_cannot_do_it_now_has_not_done_it() {
 
     assert_eq!(server.ask(&["LLEN", "story:{u}"]).unwrap(), "1");
     assert!(wallet.call(act("b", TAKE)).await.starts_with("200 "));
+}
+
+#[tokio::test]
+async fn in_a_cluster_no_error_proves_that_nothing_happened() {
+    let mut cluster = Cluster::start().unwrap();
+    let wallet = Wallet::at(&cluster.url());
+    assert!(wallet.call(act("a", TAKE)).await.starts_with("200 "));
+    let set = |cluster: &Cluster, limit: &str| {
+        cluster
+            .nodes()
+            .iter()
+            .for_each(|node| drop(node.ask(&["CONFIG", "SET", "maxmemory", limit]).unwrap()));
+    };
+    set(&cluster, "1");
+    let said = wallet.call(act("b", TAKE)).await;
+    assert!(said.starts_with("lost redis: OOM"), "{said}");
+    set(&cluster, "0");
+    assert!(wallet.call(act("b", TAKE)).await.starts_with("200 "));
+    for nth in 0..3 {
+        cluster.node_mut(nth).unwrap().kill();
+    }
+    for _ in 0..2 {
+        let said = wallet.call(quick(act("c", TAKE))).await;
+        assert!(said.starts_with("lost ") || said.starts_with("not sent no connection"), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use redis::Value;
 use super::answer;
 use super::library::{ACQUIRE, LIBRARIES, RELEASE, RENEW, SHOW, key};
 use crate::client::{Client, Error, ErrorKind, Function, Options};
+use crate::doctor::{self, Durability};
 
 /// Locks on one server, a primary with replicas, or a cluster. Leases are measured on the server's clock. Cheap to clone.
 ///
@@ -19,12 +20,21 @@ pub struct RedisLocks {
 }
 
 impl RedisLocks {
-    /// Connects, and loads the functions.
+    /// Connects, looks at the server's settings, and loads the functions.
     ///
     /// # Errors
-    /// As [`Client::connect`].
+    /// As [`Client::connect`]; [`ErrorKind::Refused`] if the server would forget locks by its settings, such as an eviction policy.
     pub async fn connect(url: &str, options: Options) -> Result<Self, Error> {
-        Ok(Self { client: Client::connect(url, LIBRARIES, options).await? })
+        let client = Client::connect(url, LIBRARIES, options).await?;
+        match doctor::check(&client, Durability::Kept).await {
+            Ok(findings) => doctor::refuse(&findings)?,
+            // Who may use locks need not be one who may look at the server.
+            Err(e) if e.kind == ErrorKind::Denied => {
+                tracing::warn!("the settings of the server cannot be looked at: {e}");
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(Self { client })
     }
 
     async fn call<T>(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amends_redis::{LOCK_KEY_PREFIX, Options, RedisLocks};
+use amends_redis::{ErrorKind, LOCK_KEY_PREFIX, Options, RedisLocks};
 use amends_store::Kind;
 use amends_store::locks::{
     Acquired, Ask, Because, Granted, Hold, LockName, Locks as _, Lost, Owner, Release, Renewal, Ttl,
@@ -48,6 +48,15 @@ async fn both(server: &Redis) -> [RedisLocks; 2] {
         .ask(&["ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-function", "-fcall", "-fcall_ro"])
         .unwrap();
     [connect(&server.url()).await, connect(&format!("redis://app:pw@127.0.0.1:{}", server.port())).await]
+}
+
+#[tokio::test]
+async fn a_server_that_may_forget_locks_is_refused() {
+    let server = Redis::start().unwrap();
+    server.ask(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).unwrap();
+    let refused = RedisLocks::connect(&server.url(), Options::default()).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Refused);
+    assert!(refused.message.contains("noeviction"), "{refused}");
 }
 
 #[tokio::test]

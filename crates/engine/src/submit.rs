@@ -109,7 +109,10 @@ impl Node {
     ) -> Result<Started, Refused> {
         match started {
             Ok(saga::Started::Created(saga)) => Ok(Started { view: View::Whole(saga), created: true }),
-            Ok(saga::Started::Known) => Ok(Started { view: self.view(id).await?, created: false }),
+            Ok(saga::Started::Known) => match self.view(id).await {
+                Ok(view) => Ok(Started { view, created: false }),
+                Err(refused) => Err(unread(id, refused)),
+            },
             Ok(saga::Started::Refused(refused)) => Err(refused),
             // The engine lost its lease, or ended, while the submission was being written.
             Err(_) => Err(unconfirmed(id)),
@@ -155,6 +158,17 @@ fn missing(missing: Missing) -> Refused {
 
 fn definition_words(name: &str, version: Option<u64>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"))
+}
+
+/// It is there, so what the store says of reading it must not be taken for a refusal of the submission.
+fn unread(id: &SagaId, refused: Refused) -> Refused {
+    let Refused::Store(Error { kind: Kind::Unavailable | Kind::Unwritable, message }) = refused else {
+        return refused;
+    };
+    let message = format!(
+        "{id} was known already, but cannot be read now ({message}): submit it again, with the same id"
+    );
+    Refused::Store(Error::new(Kind::Indeterminate, message))
 }
 
 fn unconfirmed(id: &SagaId) -> Refused {

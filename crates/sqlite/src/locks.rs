@@ -27,8 +27,7 @@ const WRITE: &str = "INSERT OR REPLACE INTO lock
 
 const FLOOR: &str = "SELECT value FROM meta WHERE name = 'lock_floor'";
 
-const OLD: &str =
-    "SELECT name, token FROM lock WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2";
+const OLD: &str = "SELECT name, token FROM lock WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2";
 
 const RAISE_FLOOR: &str = "UPDATE meta SET value = max(value, ?1) WHERE name = 'lock_floor'";
 

@@ -244,6 +244,26 @@ async fn state(client: &Client) -> Vec<Value> {
     state
 }
 
+/// Whether the first command leaves the key decides what the second does, and that is not known before it runs.
+#[tokio::test]
+async fn what_depends_on_an_earlier_command_is_refused_instead_of_failing_midway() {
+    let server = Redis::start().unwrap();
+    let client = Client::connect(&server.url(), LIBRARIES, Options::default()).await.unwrap();
+    for more in [None, Some("g")] {
+        server.ask(&["DEL", "a"]).unwrap();
+        server.ask(&["HSET", "a", "f", "1"]).unwrap();
+        if let Some(field) = more {
+            server.ask(&["HSET", "a", field, "1"]).unwrap();
+        }
+        for condition in ["NX", "XX"] {
+            let set = format!("SET a x {condition}");
+            let answer = run(&client, &["HDEL a f", &set, "HSET a f 1"], &[]).await;
+            assert_eq!(answer[..2], ["refused", "wrong-type"], "{answer:?}");
+            assert_eq!(server.ask(&["HGET", "a", "f"]).unwrap(), "1");
+        }
+    }
+}
+
 #[tokio::test]
 async fn answers_are_exact_also_beyond_what_lua_can_count() {
     let server = Redis::start().unwrap();

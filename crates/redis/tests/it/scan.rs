@@ -147,6 +147,30 @@ async fn settled_records_are_removed_after_the_retention() {
     assert_eq!(server.ask(&["KEYS", "*"]).unwrap(), "done");
 }
 
+/// Whoever asks for it, and whatever the index says.
+#[tokio::test]
+async fn only_what_was_settled_long_enough_ago_is_removed() {
+    let server = Redis::start().unwrap();
+    let log = log(&server.url()).await;
+    for order in ["pending", "fresh"] {
+        begun(log.begin(&id(order), &Intent::new(commands(&["SET done 1"]))).await.unwrap());
+    }
+    log.commit(&id("fresh")).await.unwrap();
+    server.ask(&["ZADD", "compensate_settled", "1", "pending"]).unwrap();
+    for (order, age, answer) in [
+        ("pending", "0", "kept\npending"),
+        ("fresh", "3600000", "kept\ncommitted"),
+        ("fresh", "0", "removed"),
+    ] {
+        let record = format!("compensate_log:{order}");
+        let keys = ["4", &record, "compensate_due", "compensate_parked", "compensate_settled", age];
+        assert_eq!(server.ask(&[&["FCALL", "amends_log_remove_v1"], &keys[..]].concat()).unwrap(), answer);
+    }
+    assert_eq!(status(&log, "pending").await, Status::Pending);
+    assert_eq!(listed(&log, Which::Pending).await, ["pending"]);
+    assert_eq!(log.show(&id("fresh")).await.unwrap(), None);
+}
+
 /// As the program of the second seed document writes it.
 fn seed(server: &Redis, order: &str, rollback: &str, age_s: i64, expire_s: i64) {
     let now: i64 = server.ask(&["TIME"]).unwrap().lines().next().unwrap().parse().unwrap();
@@ -235,9 +259,12 @@ async fn a_sweep_puts_back_what_the_index_lost() {
     server.ask(&["DEL", "compensate_due"]).unwrap();
     // Somebody gave it a time to live: a pending record does not go by itself.
     server.ask(&["EXPIRE", "compensate_log:o", "1000"]).unwrap();
+    begun(log.begin(&id("young"), &Intent::new(commands(&["SET done 2"]))).await.unwrap());
+    server.ask(&["EXPIRE", "compensate_log:young", "1000"]).unwrap();
     let report = scanner(&log).run_once().await.unwrap();
     assert_eq!(report.compensated, 1);
     assert_eq!(server.ask(&["GET", "done"]).unwrap(), "1");
+    assert_eq!(server.ask(&["TTL", "compensate_log:young"]).unwrap(), "-1");
 }
 
 #[tokio::test]

@@ -36,11 +36,14 @@ async fn until_well(store: &RedisStore) {
     panic!("{:?}", store.health());
 }
 
+/// What was acknowledged, what is not known, and every failure.
+type Outcomes = (Vec<Submission>, Vec<Submission>, Vec<Kind>);
+
 /// Callers that submit one saga after the other until told to stop; they give what was acknowledged, and what is not known.
 struct Load {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
-    callers: Vec<tokio::task::JoinHandle<(Vec<Submission>, Vec<Submission>, Vec<Kind>)>>,
+    callers: Vec<tokio::task::JoinHandle<Outcomes>>,
 }
 
 impl Load {
@@ -88,7 +91,7 @@ impl Load {
         }
     }
 
-    async fn end(self) -> (Vec<Submission>, Vec<Submission>, Vec<Kind>) {
+    async fn end(self) -> Outcomes {
         self.stop.store(true, Ordering::SeqCst);
         let (mut known, mut unknown, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for caller in self.callers {

@@ -29,12 +29,7 @@ async fn after_a_loss_nothing_is_sent_before_people_have_looked_and_then_under_t
     let engine = world.engine().await;
     let saga = dead(&engine, "o1").await;
     assert_eq!(world.kinds("o1").await.iter().filter(|kind| **kind == "lost").count(), 1);
-    let retry = PersonAction::Retry {
-        step: "charge".into(),
-        operation: None,
-        force: false,
-        new_key: false,
-    };
+    let retry = PersonAction::Retry { step: "charge".into(), operation: None, force: false, new_key: false };
     let by = By { who: "ann".into(), reason: "its participants know nothing of a cancel".into() };
     engine.act(&saga_id("o1"), Person { by, version: Some(saga.seq), action: retry }).await.expect("retried");
     let saga = rest(&engine, "o1").await;

@@ -78,7 +78,15 @@ impl SqliteStore {
         let checkpointer =
             wal::start_checkpointer(copying, copies, watched, woken, writer.queue(), options.idle_interval)?;
         let clock = Steady::new();
-        Ok(Self { writer, readers, health, clock, wal, checkpointer: Mutex::new(Some(checkpointer)), _lock: lock })
+        Ok(Self {
+            writer,
+            readers,
+            health,
+            clock,
+            wal,
+            checkpointer: Mutex::new(Some(checkpointer)),
+            _lock: lock,
+        })
     }
 
     /// Bytes of the write-ahead log's file. It grows while a read stays open, and is emptied when the store is idle.

@@ -99,7 +99,13 @@ impl World {
             Participants::new(configs.clone(), settings).unwrap_or_else(|problems| panic!("{problems:?}"));
         let settings = amends_server::Settings::new(&ServerConfig::default(), &|_| None)
             .unwrap_or_else(|reason| panic!("{reason}"));
-        let app = App::new(engine, Arc::new(participants), &configs, settings);
+        let app = App::new(
+            engine,
+            Arc::new(amends_store::locks::MemoryLocks::new()),
+            Arc::new(participants),
+            &configs,
+            settings,
+        );
         let mut router = app.router();
         let order = json!({ "saga": "order", "id": "order:1", "input": {} }).to_string();
         let created = send(&mut router, Method::POST, "/v1/sagas", &[], order.into_bytes()).await;

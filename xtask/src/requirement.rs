@@ -11,8 +11,7 @@ use crate::call::Call;
 /// What `cargo xtask test` needs.
 ///
 /// One line each, added by the change whose tests first need it, and not before: `apt("mariadbd", "mariadb-server")`,
-/// `apt("nats-server", "nats-server")`, `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`; and for
-/// PostgreSQL, whose server Debian keeps off the `PATH`, `apt("pg_ctlcluster", "postgresql")`. Tests start their own servers on loopback, with data in
+/// `apt("nats-server", "nats-server")`, `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`. Tests start their own servers on loopback, with data in
 /// a folder of their own, so that two runs never meet.
 pub(crate) const FOR_TESTS: &[Requirement] = &[
     // Participants written in another language, with its standard library alone.
@@ -21,6 +20,8 @@ pub(crate) const FOR_TESTS: &[Requirement] = &[
     apt("faketime", "faketime"),
     // One server, one with a replica, a cluster: started by the tests.
     apt("redis-server", "redis-server"),
+    // One server a test. Debian keeps the server itself off the `PATH`; this comes with it.
+    apt("pg_ctlcluster", "postgresql"),
     cargo("cargo-nextest", "0.9.143"),
 ];
 

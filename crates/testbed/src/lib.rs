@@ -4,6 +4,7 @@
 //! for want of one. `cargo xtask test` installs them.
 
 mod ports;
+pub mod postgres;
 mod process;
 pub mod redis;
 

@@ -15,7 +15,7 @@ const EDGES: &[Edges] = &[
     allow("amends-check", &["core"], &[]),
     allow("amends-store", &["core"], &[]),
     allow("amends-sqlite", STORE, &[]),
-    allow("amends-postgres", STORE, &[]),
+    allow("amends-postgres", STORE, &["testbed"]),
     allow("amends-mysql", STORE, &[]),
     // It also carries out effects of sagas.
     allow("amends-redis", &["core", "store", "participants"], &["testbed"]),

@@ -1,0 +1,51 @@
+//! The store of amends in PostgreSQL, shared by several engines.
+//!
+//! ```no_run
+//! # async fn open() -> Result<(), amends_store::Error> {
+//! let store = amends_postgres::PostgresStore::open("postgres://amends@localhost/amends").await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # How it works
+//!
+//! - **A batch is one transaction of two round trips**: the rows it concerns are locked in the order of their numbers and looked at, the items
+//!   are decided here, and everything they write goes as a few statements over arrays, with the COMMIT behind them.
+//! - **Constraints decide races**: an id or a claim that another transaction took between the look and the write is a unique
+//!   violation, upon which nothing of the batch is there, and the whole is tried again. So are deadlocks and serialization failures.
+//! - **The hot path appends**: a step done and the next one enabled is one row of the journal. (saga, seq) is its primary key.
+//! - **Looking costs what is found**: partial indexes hold what is due, owned, or to be pruned.
+//! - **The server's clock** decides leases and what is due.
+//!
+//! # What happens when
+//!
+//! | what | the store |
+//! | --- | --- |
+//! | the server cannot be reached | answers `Unavailable`, and connects again by itself |
+//! | the connection is lost after COMMIT was sent | answers `Indeterminate`, and never sends it again; `wrote` tells only when that transaction is over |
+//! | the disk is full, or the server takes no writes | takes no new work, and looks every second whether it does again |
+//! | settings would lose what was committed (`fsync`, `synchronous_commit`, `full_page_writes`) | is not opened |
+//!
+//! Everything is in the schema `amends`, which is made when it is missing: the user needs the right to create it, or to use it.
+//! Connections are not encrypted yet: `sslmode=require` in the URL is refused.
+
+mod batch;
+mod checks;
+mod decide;
+mod definitions;
+mod error;
+mod health;
+mod journal;
+mod lists;
+mod look;
+mod mailbox;
+mod migrate;
+mod nodes;
+mod pool;
+mod retention;
+mod rows;
+mod store;
+mod unsure;
+mod work;
+mod write;
+
+pub use store::PostgresStore;

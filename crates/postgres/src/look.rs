@@ -1,0 +1,181 @@
+//! The first round trip of a batch: locks what it moves, and looks at all that its items depend on.
+
+use std::collections::HashMap;
+
+use amends_core::Time;
+use amends_store::{Error, Item, Row};
+use futures_util::future::join_all;
+use tokio_postgres::types::ToSql;
+
+use crate::error::{Call, store_error};
+use crate::pool::Conn;
+use crate::rows::{self, columns, get, number, sought};
+
+/// A batch's isolation is said here: what a database sets by default may be another one.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Asked when an answer is lost, so that a look can tell whether this transaction is over.
+const XID: &str = "SELECT pg_current_xact_id()::text";
+
+// In the order of their numbers, so that two batches never wait for each other. What the next statements see comes after these locks.
+const LOCK: &str = "SELECT rowid, id FROM amends.saga WHERE rowid = ANY($1) ORDER BY rowid FOR NO KEY UPDATE";
+
+const LAST: &str =
+    "SELECT s.rowid, greatest(s.seq, (SELECT max(e.seq) FROM amends.entry e WHERE e.saga = s.rowid))
+    FROM amends.saga s WHERE s.rowid = ANY($1)";
+
+const KNOWN: &str = "SELECT id, fingerprint FROM amends.saga WHERE id = ANY($1)";
+
+const CLAIMS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", c.name, c.since FROM amends.claim c JOIN amends.saga s ON s.rowid = c.saga WHERE c.name = ANY($1)"
+);
+
+// Another item of the batch may meet a claim that they take.
+const TAKERS: &str = concat!("SELECT ", columns!(), " FROM amends.saga s WHERE s.rowid = ANY($1)");
+
+const MAIL: &str =
+    "SELECT saga, id, posted_at FROM amends.mail WHERE saga = ANY($1) AND answer IS NULL ORDER BY saga, id";
+
+const NUMBERS: &str = "SELECT nextval('amends.saga_rowid') FROM generate_series(1, $1::bigint)";
+
+/// What a batch depends on, as of its locks.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// This transaction's id.
+    pub(crate) xid: String,
+    /// Sagas to be moved: id, and number of the last entry.
+    pub(crate) sagas: HashMap<u64, (String, u64)>,
+    /// Fingerprints, by id, of those that are to be submitted and are there.
+    pub(crate) known: HashMap<String, String>,
+    /// Claims that the batch names and somebody holds.
+    pub(crate) claims: HashMap<String, Held>,
+    /// Rows of holders, and of those that are to take claims.
+    pub(crate) rows: HashMap<u64, Row>,
+    /// Mail that waits, oldest first: (number, posted), by saga.
+    pub(crate) mails: HashMap<u64, Vec<(u64, Time)>>,
+    /// Numbers for new sagas, last first.
+    pub(crate) numbers: Vec<u64>,
+}
+
+/// A claim that is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) saga: u64,
+    pub(crate) since: Time,
+}
+
+/// What a batch names.
+#[derive(Debug, Default)]
+struct Names {
+    moved: Vec<i64>,
+    taking: Vec<i64>,
+    let_go: Vec<i64>,
+    ids: Vec<String>,
+    claims: Vec<Vec<u8>>,
+}
+
+impl Names {
+    fn of(batch: &[Item]) -> Self {
+        let mut names = Self::default();
+        for item in batch {
+            let claims = match item {
+                Item::Submit(submission) => {
+                    names.ids.push(submission.row.id.to_string());
+                    &submission.claims
+                }
+                Item::Advance(item) => {
+                    names.moved.push(sought(item.rowid));
+                    if !item.take_claims.is_empty() {
+                        names.taking.push(sought(item.rowid));
+                    }
+                    if item.row.as_ref().is_some_and(|row| row.owner.is_none()) {
+                        names.let_go.push(sought(item.rowid));
+                    }
+                    &item.take_claims
+                }
+            };
+            names.claims.extend(claims.iter().map(|claim| claim.clone().into_bytes()));
+        }
+        names
+    }
+}
+
+/// Begins the batch's transaction. Nothing is written when it fails.
+pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Look, Error> {
+    let names = Names::of(batch);
+    let wanted = rows::limit(names.ids.len());
+    let asked: [(&'static str, bool, &(dyn ToSql + Sync)); 7] = [
+        (LOCK, names.moved.is_empty(), &names.moved),
+        (LAST, names.moved.is_empty(), &names.moved),
+        (KNOWN, names.ids.is_empty(), &names.ids),
+        (CLAIMS, names.claims.is_empty(), &names.claims),
+        (TAKERS, names.taking.is_empty(), &names.taking),
+        (MAIL, names.let_go.is_empty(), &names.let_go),
+        (NUMBERS, names.ids.is_empty(), &wanted),
+    ];
+    let mut statements = vec![(conn.prepare(XID).await?, Vec::new())];
+    let mut which = Vec::new();
+    for (sql, is_needless, param) in asked {
+        if !is_needless {
+            statements.push((conn.prepare(sql).await?, vec![param]));
+            which.push(sql);
+        }
+    }
+    let client = conn.client();
+    // Sent one behind the other, without waiting for answers in between: the first poll of each sends it.
+    let begun = client.batch_execute(BEGIN);
+    let answers = join_all(statements.iter().map(|(statement, params)| client.query(statement, params)));
+    let (begun, answers) = futures_util::future::join(begun, answers).await;
+    let sql = |e: tokio_postgres::Error| store_error(&e, Call::Reads);
+    begun.map_err(sql)?;
+    let mut look = Look::default();
+    let mut answers = answers.into_iter();
+    for row in answers.next().transpose().map_err(sql)?.unwrap_or_default() {
+        look.xid = get(&row, 0)?;
+    }
+    for (sql_text, answer) in which.into_iter().zip(answers) {
+        for row in answer.map_err(sql)? {
+            look.read(sql_text, &row)?;
+        }
+    }
+    look.numbers.reverse();
+    Ok(look)
+}
+
+impl Look {
+    fn read(&mut self, sql: &'static str, row: &tokio_postgres::Row) -> Result<(), Error> {
+        match sql {
+            LOCK => {
+                self.sagas.insert(number(row, 0)?, (get(row, 1)?, 0));
+            }
+            LAST => {
+                let seq = number(row, 1)?;
+                if let Some(saga) = self.sagas.get_mut(&number(row, 0)?) {
+                    saga.1 = seq;
+                }
+            }
+            KNOWN => {
+                self.known.insert(get(row, 0)?, get(row, 1)?);
+            }
+            CLAIMS => {
+                let holder = rows::row(row)?;
+                let name = String::from_utf8_lossy(get(row, rows::COLUMN_COUNT)?).into_owned();
+                let since = Time(get(row, rows::COLUMN_COUNT + 1)?);
+                self.claims.insert(name, Held { saga: holder.rowid, since });
+                self.rows.insert(holder.rowid, holder);
+            }
+            TAKERS => {
+                let taker = rows::row(row)?;
+                self.rows.insert(taker.rowid, taker);
+            }
+            MAIL => {
+                let mail = (number(row, 1)?, Time(get(row, 2)?));
+                self.mails.entry(number(row, 0)?).or_default().push(mail);
+            }
+            _ => self.numbers.push(number(row, 0)?),
+        }
+        Ok(())
+    }
+}

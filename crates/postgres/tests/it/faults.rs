@@ -1,0 +1,311 @@
+//! The server killed, out of reach, or taking no writes; answers lost; two nodes at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use amends_postgres::PostgresStore;
+use amends_store::conformance::samples::*;
+use amends_store::{
+    Advance, Advanced, Health as _, Item, Journal as _, Kind, Lists as _, Nodes as _, Outcome, Submission,
+    Submitted, Work as _,
+};
+use amends_testbed::postgres::Postgres;
+
+use crate::way::Way;
+
+async fn open(url: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(url).await.unwrap())
+}
+
+fn failed(outcome: Outcome) -> amends_store::Error {
+    match outcome {
+        Outcome::Failed(error) => error,
+        Outcome::Submitted(_) | Outcome::Advanced(_) => panic!("it did not fail: {outcome:?}"),
+    }
+}
+
+/// Only what hangs is ended by it.
+fn within() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// What callers were told: created, and not known whether.
+type Told = (Vec<Submission>, Vec<Submission>, Vec<Kind>);
+
+/// Submits one saga after the other until told to stop.
+async fn submit_on(
+    store: Arc<PostgresStore>,
+    caller: u64,
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+) -> Told {
+    let (mut known, mut unknown, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for nth in 0_u64.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let text = format!("order:{caller}:{nth}");
+        let new = Submission { nonce: caller << 32 | nth, ..submission(row(&text), &[&text]) };
+        match commit(&*store, Item::Submit(new.clone())).await {
+            Outcome::Submitted(Submitted::Created(_)) => {
+                done.fetch_add(1, Ordering::SeqCst);
+                known.push(new);
+            }
+            Outcome::Failed(error) => {
+                errors.push(error.kind);
+                if error.kind == Kind::Indeterminate {
+                    unknown.push(new);
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            other @ (Outcome::Submitted(_) | Outcome::Advanced(_)) => panic!("{other:?}"),
+        }
+    }
+    (known, unknown, errors)
+}
+
+async fn until_done(done: &AtomicU64, count: u64) {
+    let from = done.load(Ordering::SeqCst);
+    while done.load(Ordering::SeqCst) < from + count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_the_server() {
+    let mut server = Postgres::start().unwrap();
+    let store = open(&server.url()).await;
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let callers: Vec<_> = (0..16)
+        .map(|caller| tokio::spawn(submit_on(store.clone(), caller, stop.clone(), done.clone())))
+        .collect();
+    for _ in 0..2 {
+        until_done(&done, 200).await;
+        server.kill();
+        server.restart().unwrap();
+    }
+    until_done(&done, 200).await;
+    stop.store(true, Ordering::SeqCst);
+    let (mut known, mut unknown, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for caller in callers {
+        let told = caller.await.unwrap();
+        known.extend(told.0);
+        unknown.extend(told.1);
+        errors.extend(told.2);
+    }
+    assert!(known.len() >= 600 && !errors.is_empty(), "{} known, {errors:?}", known.len());
+    assert!(errors.iter().all(|kind| matches!(kind, Kind::Unavailable | Kind::Indeterminate)), "{errors:?}");
+    for submission in &known {
+        let wrote = store.wrote(&submission.row.id, 1, submission.nonce).await.unwrap();
+        assert_eq!(wrote, Some(true), "{}", submission.row.id);
+    }
+    // Nothing was sent twice: what is not known is whole, or not there at all.
+    let mut stands = 0;
+    for submission in &unknown {
+        let wrote = store.wrote(&submission.row.id, 1, submission.nonce).await.unwrap();
+        let there = store.load(&submission.row.id).await.unwrap();
+        assert_eq!(wrote == Some(true), there.is_some_and(|stored| stored.entries.len() == 1));
+        stands += u64::from(wrote == Some(true));
+    }
+    let open: u64 = store.stats(now()).await.unwrap().open.iter().map(|(_, _, count)| count).sum();
+    assert_eq!(open, known.len() as u64 + stands);
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_told_by_its_nonce() {
+    let server = Postgres::start().unwrap();
+    let way = Way::to(server.port()).await;
+    let store = open(&way.url()).await;
+    create(&*store, submission(row("order:0"), &["z"])).await;
+    let new = Submission { nonce: 77, ..submission(row("order:1"), &["a"]) };
+    way.lose_answer_to("COMMIT");
+    let error = failed(commit(&*store, Item::Submit(new.clone())).await);
+    assert_eq!(error.kind, Kind::Indeterminate, "{error}");
+    let until = within();
+    let wrote = loop {
+        match store.wrote(&new.row.id, 1, 77).await {
+            Ok(wrote) => break wrote,
+            Err(error) => assert!(error.kind == Kind::Unavailable && Instant::now() < until, "{error}"),
+        }
+    };
+    // The server may notice the cut first, in which case nothing is there, and that is for ever.
+    match wrote {
+        Some(true) => assert_eq!(submit(&*store, new).await, Submitted::Same),
+        None => assert!(matches!(submit(&*store, new).await, Submitted::Created(_))),
+        Some(false) => panic!("nobody else wrote it"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_lost_before_anything_was_written_is_no_doubt() {
+    let server = Postgres::start().unwrap();
+    let way = Way::to(server.port()).await;
+    let store = open(&way.url()).await;
+    create(&*store, submission(row("order:0"), &["z"])).await;
+    let new = submission(row("order:1"), &["a"]);
+    way.lose_answer_to("BEGIN");
+    let error = failed(commit(&*store, Item::Submit(new.clone())).await);
+    assert_eq!(error.kind, Kind::Unavailable, "{error}");
+    assert!(matches!(submit(&*store, new).await, Submitted::Created(_)));
+}
+
+/// A session whose client is gone goes on with what it has read: until it is over, nobody can say what it wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_still_runs_after_its_connection_was_cut_is_ended_before_it_is_told() {
+    let server = Postgres::start().unwrap();
+    let way = Way::to(server.port()).await;
+    let store = open(&way.url()).await;
+    let rowid = create(&*store, submission(row("order:1"), &[])).await;
+    let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; LOCK TABLE amends.entry IN SHARE MODE").await.unwrap();
+
+    let moved = Advance { nonce: 99, ..advance("order:1", rowid, 1, 1) };
+    let committing = tokio::spawn({
+        let (store, moved) = (Arc::clone(&store), moved.clone());
+        async move { commit(&*store, Item::Advance(moved)).await }
+    });
+    // Asked in a session of its own: a transaction sees the same activity all along.
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO amends.entry%'";
+    let until = within();
+    while server.ask(waits).unwrap() == "0" {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    way.cut();
+    assert_eq!(failed(committing.await.unwrap()).kind, Kind::Indeterminate);
+
+    let told = store.wrote(&moved.id, 2, 99).await;
+    assert!(told.as_ref().is_err_and(|error| error.kind == Kind::Unavailable), "{told:?}");
+    let until = within();
+    while store.wrote(&moved.id, 2, 99).await.is_err() {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    // Now that it is told, nothing comes any more.
+    assert_eq!(store.wrote(&moved.id, 2, 99).await.unwrap(), None);
+    assert_eq!(step(&*store, moved).await, Advanced::Committed);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_said_to_and_comes_back() {
+    let server = Postgres::start().unwrap();
+    let store = open(&server.url()).await;
+    let lease = join(&*store, "n1").await;
+    let rowid = create(&*store, submission(row("order:1").owned(&lease), &["a"])).await;
+    // As a server does whose fail-over is not over. It takes effect in sessions that are there, as soon as they see it.
+    let set = |value: &str| {
+        server.ask(&format!("ALTER SYSTEM SET default_transaction_read_only = {value}")).unwrap();
+        server.ask("SELECT pg_reload_conf()").unwrap();
+    };
+    set("on");
+    let until = within();
+    let error = loop {
+        match commit(&*store, Item::Submit(submission(row("order:2"), &[]))).await {
+            Outcome::Failed(error) => break error,
+            Outcome::Submitted(_) | Outcome::Advanced(_) => assert!(Instant::now() < until),
+        }
+    };
+    assert_eq!(error.kind, Kind::Unwritable);
+    assert!(error.message.contains("replica"), "{error}");
+    assert_eq!(store.health().unwrap_err().kind, Kind::Unwritable);
+    assert!(store.claim_due(&lease, now(), 1).await.is_err());
+    assert!(store.load(&id("order:1")).await.unwrap().is_some(), "reads go on");
+    set("off");
+    let until = within();
+    while store.health().is_err() {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(step(&*store, end("order:1", rowid, 1, now())).await, Advanced::Committed);
+    assert_eq!(server.ask("SELECT count(*) FROM amends.probe").unwrap(), "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_share_what_is_due_and_what_lapsed() {
+    let server = Postgres::start().unwrap();
+    let stores = [open(&server.url()).await, open(&server.url()).await];
+    let gone = join(&*stores[0], "gone").await;
+    let rows = (0..300).map(|nth| {
+        let row = row(&format!("order:{nth}"));
+        Item::Submit(submission(if nth % 2 == 0 { row.due(in_ms(-10)) } else { row.owned(&gone) }, &[]))
+    });
+    stores[0].commit(rows.collect()).await;
+    stores[0].leave(&gone).await.unwrap();
+    let mut nodes = Vec::new();
+    for (nth, store) in stores.iter().enumerate() {
+        let lease = join(&**store, &format!("n{nth}")).await;
+        let store = Arc::clone(store);
+        nodes.push(tokio::spawn(async move {
+            let mut got = Vec::new();
+            loop {
+                let due = store.claim_due(&lease, now(), 7).await.unwrap();
+                let taken = store.take_over(&lease, now(), 7).await.unwrap();
+                if due.is_empty() && taken.is_empty() {
+                    return got;
+                }
+                got.extend(due.into_iter().chain(taken).map(|due| due.id.to_string()));
+            }
+        }));
+    }
+    let mut all = Vec::new();
+    for node in nodes {
+        all.extend(node.await.unwrap());
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!((count, all.len()), (300, 300));
+}
+
+/// Batches over the same sagas in opposite orders, from two nodes: none waits for ever, and each entry is one node's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_of_two_nodes_that_cross_are_each_decided() {
+    const SAGAS: u64 = 20;
+    let server = Postgres::start().unwrap();
+    let stores = [open(&server.url()).await, open(&server.url()).await];
+    let mut rowids = Vec::new();
+    for nth in 0..SAGAS {
+        rowids.push(create(&*stores[0], submission(row(&format!("order:{nth}")), &[])).await);
+    }
+    for after in 1..=20 {
+        let racing = stores.iter().enumerate().map(|(node, store)| {
+            let mut batch: Vec<Item> = (0..)
+                .zip(&rowids)
+                .map(|(nth, rowid): (u64, &u64)| {
+                    let moved = advance(&format!("order:{nth}"), *rowid, after, 1);
+                    Item::Advance(Advance { nonce: node as u64, ..moved })
+                })
+                .collect();
+            // New sagas and claims that both want, too.
+            batch.extend((0..5).map(|nth| {
+                let text = format!("new:{after}:{nth}");
+                let new = submission(row(&text), &[&format!("{after}:{}", (nth + node) % 5)]);
+                Item::Submit(Submission { nonce: node as u64, fingerprint: node.to_string(), ..new })
+            }));
+            if node == 1 {
+                batch.reverse();
+            }
+            let store = Arc::clone(store);
+            tokio::spawn(async move { store.commit(batch).await })
+        });
+        let racing: Vec<_> = racing.collect();
+        let (mut moved, mut created) = (0, 0);
+        for outcomes in racing {
+            for outcome in outcomes.await.unwrap() {
+                match outcome {
+                    Outcome::Advanced(Advanced::Committed) => moved += 1,
+                    Outcome::Submitted(Submitted::Created(_)) => created += 1,
+                    Outcome::Advanced(Advanced::Conflict)
+                    | Outcome::Submitted(Submitted::Different | Submitted::Held(_)) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(moved, SAGAS, "round {after}");
+        assert!((1..=5).contains(&created), "round {after}: {created}");
+    }
+    assert_eq!(server.ask("SELECT count(*) FROM amends.claim c LEFT JOIN amends.saga s ON s.rowid = c.saga WHERE s.rowid IS NULL").unwrap(), "0");
+}

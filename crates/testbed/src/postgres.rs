@@ -1,0 +1,220 @@
+//! PostgreSQL: one server, with the version that is installed.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::{Process, ports};
+
+/// How long a server may take to get ready. Only what hangs is ended by it.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// The user that the server runs as when tests run as root, which it refuses to.
+const SERVER_USER: &str = "postgres";
+
+/// One server with an empty database, in a temporary folder. It syncs every commit unless its settings say otherwise.
+#[derive(Debug)]
+pub struct Postgres {
+    process: Process,
+    folder: TempDir,
+    port: u16,
+    settings: Vec<(String, String)>,
+}
+
+impl Postgres {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// If it is not installed or does not get ready.
+    pub fn start() -> Result<Self> {
+        Self::with(&[])
+    }
+
+    /// Starts a server with these settings, as in `postgresql.conf`.
+    ///
+    /// It ends with the thread that starts it, at the latest: start it on the test's own thread.
+    ///
+    /// # Errors
+    /// If it is not installed or does not get ready.
+    pub fn with(settings: &[(&str, &str)]) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        copy(&template()?, &folder.path().join("data"))?;
+        if is_root() {
+            run(Command::new("chown").args(["-R", SERVER_USER]).arg(folder.path()))?;
+        }
+        let settings: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        // Somebody else may take the port between asking for it and listening on it.
+        let mut last = None;
+        for _ in 0..5 {
+            let port = ports::free()?;
+            match launch(&folder, port, &settings) {
+                Ok(process) => return Ok(Self { process, folder, port, settings }),
+                Err(e) => last = Some(e),
+            }
+        }
+        Err(last.context("no attempt was made")?)
+    }
+
+    /// Kills the server. What it has synced is all that the next start finds.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again on the same port and data.
+    ///
+    /// # Errors
+    /// If it does not get ready.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process.kill();
+        // Children of a killed server see that it is gone only when they next look, and a new one waits for their end.
+        let until = Instant::now() + READY_WITHIN;
+        loop {
+            match launch(&self.folder, self.port, &self.settings) {
+                Ok(process) => {
+                    self.process = process;
+                    return Ok(());
+                }
+                Err(e) if Instant::now() > until => return Err(e),
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
+    /// Starts it again as a replica that waits for a primary, and lets clients read.
+    ///
+    /// # Errors
+    /// If it does not get ready.
+    pub fn restart_as_replica(&mut self) -> Result<()> {
+        self.process.kill();
+        fs::write(self.folder.path().join("data/standby.signal"), "")?;
+        self.restart()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Its port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL of its database.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://{SERVER_USER}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Runs SQL and gives its rows, a line each, columns with `|` between them.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses.
+    pub fn ask(&self, sql: &str) -> Result<String> {
+        let mut psql = Command::new(programs()?.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url(), "-c", sql]);
+        Ok(run(&mut psql)?.trim_end().to_owned())
+    }
+}
+
+fn launch(folder: &TempDir, port: u16, settings: &[(String, String)]) -> Result<Process> {
+    let data = folder.path().join("data");
+    let data = data.to_str().context("the temporary folder's name is not UTF-8")?;
+    let programs = programs()?;
+    let server = programs.join("postgres");
+    // It becomes the server, so that its process id is the server's, and it ends with this process whatever becomes of it.
+    let mut arguments: Vec<String> = ["--pdeathsig", "KILL"].map(str::to_owned).to_vec();
+    if is_root() {
+        arguments
+            .extend(["--reuid", SERVER_USER, "--regid", SERVER_USER, "--clear-groups"].map(str::to_owned));
+    }
+    arguments.extend(["--".to_owned(), server.display().to_string(), "-D".to_owned(), data.to_owned()]);
+    let port_text = port.to_string();
+    let own =
+        [("port", port_text.as_str()), ("listen_addresses", "127.0.0.1"), ("unix_socket_directories", "")];
+    let given = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in own.into_iter().chain(given) {
+        arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
+    }
+    let mut process = Process::start("setpriv", "util-linux", &arguments)?;
+    let until = Instant::now() + READY_WITHIN;
+    let mut ready = Command::new(programs.join("pg_isready"));
+    ready.args(["-q", "-h", "127.0.0.1", "-p", &port_text]);
+    // Asking costs a process, so it is asked only once somebody listens.
+    while TcpStream::connect(("127.0.0.1", port)).is_err() || !ready.status()?.success() {
+        ensure!(process.is_alive(), "postgres ended while it started on port {port}");
+        ensure!(Instant::now() < until, "postgres on port {port} is not ready within {READY_WITHIN:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(process)
+}
+
+/// An empty database's files, made once and kept beside the tests' programs: making them takes a second, copying them does not.
+fn template() -> Result<PathBuf> {
+    let programs = programs()?;
+    let version = programs.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let tests = std::env::current_exe()?;
+    let beside = tests.parent().context("the test's program is in no folder")?;
+    let kept = beside.join(format!("postgres-{version}-empty"));
+    if kept.is_dir() {
+        return Ok(kept);
+    }
+    // Made elsewhere, for the server's user may not enter the tests' folder.
+    let made = tempfile::tempdir()?;
+    let data = made.path().join("data");
+    let mut initdb = Command::new("setpriv");
+    if is_root() {
+        run(Command::new("chown").arg(SERVER_USER).arg(made.path()))?;
+        initdb.args(["--reuid", SERVER_USER, "--regid", SERVER_USER, "--clear-groups"]);
+    }
+    initdb.arg("--").arg(programs.join("initdb")).args(["-U", SERVER_USER, "-A", "trust", "-E", "UTF8"]);
+    // Small segments of the log make a small folder; the locale is not C, as with most servers.
+    initdb.args(["--locale", "C.UTF-8", "--wal-segsize", "1", "-N", "-D"]).arg(&data);
+    run(&mut initdb)?;
+    // Whole at once, or not at all: other tests look for it at the same time.
+    let own = beside.join(format!("postgres-{version}-{}", std::process::id()));
+    copy(&data, &own)?;
+    if fs::rename(&own, &kept).is_err() {
+        fs::remove_dir_all(&own)?;
+        ensure!(kept.is_dir(), "{} cannot be made", kept.display());
+    }
+    Ok(kept)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    run(Command::new("cp").arg("-R").arg(from).arg(to))?;
+    // The server refuses a folder that others may enter.
+    run(Command::new("chmod").arg("700").arg(to)).map(drop)
+}
+
+/// Where the newest version's programs are: Debian keeps them off the `PATH`.
+fn programs() -> Result<PathBuf> {
+    let missing = "PostgreSQL's server is not installed; install it: apt-get install postgresql";
+    let versions = fs::read_dir("/usr/lib/postgresql").context(missing)?;
+    let versions = versions.filter_map(|version| {
+        let path = version.ok()?.path();
+        let number: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        path.join("bin/postgres").is_file().then(|| (number, path.join("bin")))
+    });
+    versions.max().map(|(_, path)| path).context(missing)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use amends_postgres::PostgresStore;
 use amends_store::conformance::samples::*;
 use amends_store::{
-    Advance, Advanced, Health as _, Item, Journal as _, Kind, Lists as _, Nodes as _, Outcome, Submission,
-    Submitted, Work as _,
+    Advance, Advanced, Health as _, Item, Journal as _, Kind, Lists as _, Mailbox as _, Nodes as _, Outcome,
+    Submission, Submitted, Work as _,
 };
 use amends_testbed::postgres::Postgres;
 
@@ -258,6 +258,27 @@ async fn two_nodes_share_what_is_due_and_what_lapsed() {
     all.sort_unstable();
     all.dedup();
     assert_eq!((count, all.len()), (300, 300));
+}
+
+/// Whichever of the two comes first: who lets a saga go sees its mail, or who posts sees that it is nobody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mail_posted_while_its_saga_is_let_go_wakes_it() {
+    let server = Postgres::start().unwrap();
+    let store = open(&server.url()).await;
+    let lease = join(&*store, "n1").await;
+    for nth in 0..100 {
+        let text = format!("order:{nth}");
+        let rowid = create(&*store, submission(row(&text).owned(&lease), &[])).await;
+        let let_go = Advance { row: Some(row(&text)), ..advance(&text, rowid, 1, 1) };
+        let letting = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { step(&*store, let_go).await }
+        });
+        store.post(&id(&text), "input", b"stop", now()).await.unwrap().unwrap();
+        assert_eq!(letting.await.unwrap(), Advanced::Committed);
+        let row = load(&*store, &text).await.row;
+        assert!(row.owner.is_none() && row.due_at.is_some(), "{row:?}");
+    }
 }
 
 /// Batches over the same sagas in opposite orders, from two nodes: none waits for ever, and each entry is one node's.

@@ -36,6 +36,7 @@ mod error;
 mod health;
 mod journal;
 mod lists;
+mod locks;
 mod look;
 mod mailbox;
 mod migrate;

@@ -66,7 +66,15 @@ pub(crate) async fn write(conn: &mut Conn<'_>, writes: &Writes) -> Result<(), Un
     let written =
         statements.iter().zip(&params).map(|((statement, _), params)| client.execute(statement, params));
     let (written, committed) = join(join_all(written), client.batch_execute("COMMIT")).await;
-    if let Some(error) = written.into_iter().find_map(Result::err) {
+    ended(written.into_iter().find_map(Result::err), committed)
+}
+
+/// How a transaction ended, by the first error of what it wrote and the answer to the COMMIT that was sent behind.
+pub(crate) fn ended(
+    failed: Option<tokio_postgres::Error>,
+    committed: Result<(), tokio_postgres::Error>,
+) -> Result<(), Undone> {
+    if let Some(error) = failed {
         return Err(match error.as_db_error() {
             // The statement was refused, or the session ended with it: COMMIT was not carried out.
             Some(_) if is_race(&error) => Undone::Race(store_error(&error, Call::Reads)),

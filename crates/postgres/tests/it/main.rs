@@ -1,6 +1,7 @@
 //! Against a real server.
 
 mod faults;
+mod locks;
 mod open;
 mod store;
 mod way;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amends_postgres::PostgresStore;
 use amends_redis::{RedisLocks, RedisStore, StoreOptions};
 use amends_sqlite::SqliteStore;
 use amends_store::locks::Locks;
@@ -17,20 +18,22 @@ pub(crate) enum StoreUrl {
     /// The embedded store, in this file.
     Sqlite(PathBuf),
     /// A Redis server, or a primary with replicas, that engines may share.
-    Redis(RedisUrl),
+    Redis(ServerUrl),
+    /// A database in a PostgreSQL server, that engines may share.
+    Postgres(ServerUrl),
 }
 
-/// The URL of a Redis server, which may hold a password: it is never shown.
+/// The URL of a server, which may hold a password: it is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct RedisUrl(String);
+pub(crate) struct ServerUrl(String);
 
-impl std::fmt::Debug for RedisUrl {
+impl std::fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RedisUrl")
+        f.write_str("ServerUrl")
     }
 }
 
-impl RedisUrl {
+impl ServerUrl {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,12 +52,14 @@ impl StoreUrl {
                 Err(e) => Err(Failure::usage(e.message, example)),
             },
             "redis" | "rediss" => match StoreOptions::default().read_url(url) {
-                Ok(_) => Ok(Self::Redis(RedisUrl(url.to_owned()))),
+                Ok(_) => Ok(Self::Redis(ServerUrl(url.to_owned()))),
                 Err(e) => Err(Failure::usage(e.message, "use --store redis://127.0.0.1:6379/0")),
             },
-            "postgres" | "postgresql" | "mysql" | "mariadb" => {
-                Err(Failure::usage(format!("{scheme}:// is not in this build"), example))
-            }
+            "postgres" | "postgresql" => match PostgresStore::read_url(url) {
+                Ok(_) => Ok(Self::Postgres(ServerUrl(url.to_owned()))),
+                Err(e) => Err(Failure::usage(e.message, "use --store postgres://user@127.0.0.1:5432/amends")),
+            },
+            "mysql" | "mariadb" => Err(Failure::usage(format!("{scheme}:// is not in this build"), example)),
             _ => Err(Failure::usage("the store's URL has an unknown scheme", example)),
         }
     }
@@ -67,9 +72,10 @@ impl StoreUrl {
                 let options = StoreOptions { data: data.map(Path::to_owned), wait: None };
                 match RedisStore::open(url.as_str(), options).await {
                     Ok(store) => Ok(Arc::new(store)),
-                    Err(e) => Err(not_opened(&e, "do what it says, or name another store with --store")),
+                    Err(e) => Err(not_opened(&e, REFUSED)),
                 }
             }
+            Self::Postgres(url) => Ok(open_postgres(url).await?),
         }
     }
 
@@ -81,6 +87,10 @@ impl StoreUrl {
         match self {
             Self::Sqlite(path) => {
                 let store = open_sqlite(path).await?;
+                Ok((store.clone(), store))
+            }
+            Self::Postgres(url) => {
+                let store = open_postgres(url).await?;
                 Ok((store.clone(), store))
             }
             Self::Redis(url) => {
@@ -97,9 +107,9 @@ impl StoreUrl {
     /// Says, for a person, that what the store has lost is lost. Gives the store's new epoch.
     pub(crate) async fn accept_loss(&self, data: &Path, reason: &str) -> Result<u64, Failure> {
         match self {
-            Self::Sqlite(_) => Err(Failure::usage(
-                "the embedded store notices no loss, so there is none to accept",
-                "name a store that engines share with --store",
+            Self::Sqlite(_) | Self::Postgres(_) => Err(Failure::usage(
+                "this store notices no loss, so there is none to accept",
+                "name a store in Redis with --store",
             )),
             Self::Redis(url) => {
                 let options = StoreOptions { data: Some(data.to_owned()), wait: None };
@@ -115,7 +125,7 @@ impl StoreUrl {
         match self {
             // One engine a file: there is nobody to be told apart from.
             Self::Sqlite(_) => Ok(Identity::embedded()),
-            Self::Redis(_) => Identity::in_folder(data),
+            Self::Redis(_) | Self::Postgres(_) => Identity::in_folder(data),
         }
     }
 
@@ -124,7 +134,7 @@ impl StoreUrl {
         match self {
             Self::Sqlite(_) => None,
             // The server syncs once for all calls that came while it was busy: more on their way wait less, each for one sync.
-            Self::Redis(_) => Some(4),
+            Self::Redis(_) | Self::Postgres(_) => Some(4),
         }
     }
 
@@ -133,6 +143,7 @@ impl StoreUrl {
         match self {
             Self::Sqlite(_) => "sqlite",
             Self::Redis(_) => "redis",
+            Self::Postgres(_) => "postgres",
         }
     }
 }
@@ -154,6 +165,16 @@ async fn open_sqlite(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
         Err(e) => Err(Failure::failed(format!("the store broke while it was opened: {e}"), "report this")),
     }
 }
+
+async fn open_postgres(url: &ServerUrl) -> Result<Arc<PostgresStore>, Failure> {
+    match PostgresStore::open(url.as_str()).await {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(e) => Err(not_opened(&e, REFUSED)),
+    }
+}
+
+/// What to do when a server that engines share is refused: the message says what is wrong with it.
+const REFUSED: &str = "do what it says, or name another store with --store";
 
 fn not_opened(error: &amends_store::Error, refused: &'static str) -> Failure {
     let next = match error.kind {
@@ -183,7 +204,11 @@ mod tests {
         assert_eq!(redis.kind(), "redis");
         assert!(!format!("{redis:?}").contains("hunter2"), "{redis:?}");
         assert!(StoreUrl::parse("redis://host?wait=many").is_err());
-        let later = StoreUrl::parse("postgres://user:hunter2@host/db").unwrap_err().to_string();
+        let postgres = StoreUrl::parse("postgres://user:hunter2@host:5432/db").unwrap();
+        assert_eq!(postgres.kind(), "postgres");
+        assert!(!format!("{postgres:?}").contains("hunter2"), "{postgres:?}");
+        assert!(StoreUrl::parse("postgres://host").is_err());
+        let later = StoreUrl::parse("mysql://user:hunter2@host/db").unwrap_err().to_string();
         assert!(later.contains("not in this build") && !later.contains("hunter2"), "{later}");
     }
 }

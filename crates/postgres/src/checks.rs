@@ -9,7 +9,7 @@ use crate::error::{Call, store_error};
 const VERSION_MIN: i32 = 130_000;
 
 const SETTINGS: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync'),
-    current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('server_encoding'),
+    current_setting('full_page_writes'), (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'), current_setting('server_encoding'),
     current_setting('default_transaction_read_only'), current_setting('synchronous_standby_names')";
 
 /// Refuses a server that would lose what it committed or takes no writes, and warns of risks.

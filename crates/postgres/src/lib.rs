@@ -26,7 +26,13 @@
 //! | settings would lose what was committed (`fsync`, `synchronous_commit`, `full_page_writes`) | is not opened |
 //!
 //! Everything is in the schema `amends`, which is made when it is missing: the user needs the right to create it, or to use it.
-//! Connections are not encrypted yet: `sslmode=require` in the URL is refused.
+//!
+//! # What it does not do
+//!
+//! - Connections are not encrypted: `sslmode=require` in the URL is refused.
+//! - A standby that is promoted without having all commits makes a loss that nothing here notices: let `synchronous_standby_names` name it.
+//! - Through `PgBouncer` it needs session mode: sessions have settings and prepared statements.
+//! - Counts for people look at every row of a saga there is, which takes half a second a million.
 
 mod batch;
 mod checks;

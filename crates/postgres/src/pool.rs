@@ -26,9 +26,10 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(40);
 pub(crate) const RACES_MAX: u32 = 30;
 
 /// What every session sets. A transaction that hangs would keep what it has locked, and all dead rows of the database. Compiling a statement
-/// costs more than running it here.
+/// costs more than running it here. Whether commits are on disk when they are answered is not for a later change of settings to decide.
 const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s';
-    SET default_transaction_isolation = 'read committed'; SET jit = off";
+    SET default_transaction_isolation = 'read committed'; SET jit = off;
+    SELECT set_config(name, CASE setting WHEN 'off' THEN 'on' ELSE setting END, false) FROM pg_settings WHERE name = 'synchronous_commit'";
 
 /// What a statement is given.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];

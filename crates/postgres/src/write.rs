@@ -1,7 +1,7 @@
 //! The second round trip of a batch: all that it writes, and COMMIT behind it.
 
 use amends_core::Time;
-use amends_store::{Error, Row};
+use amends_store::{Error, Kind, Row};
 use futures_util::future::{join, join_all};
 use tokio_postgres::types::ToSql;
 
@@ -36,6 +36,9 @@ const ROWS: &str = "UPDATE amends.saga s SET status = u.status, business_state =
         u (rowid, status, business_state, seq, step, operation, error_class, reason, contradictions, overdue, updated_at, ended_at, due_at,
         owner_node, owner_epoch)
     WHERE s.rowid = u.rowid";
+
+/// Bytes of bodies and answers in one batch. Beyond 1 GiB a statement could not be sent at all, but the COMMIT behind it could.
+const BATCH_BYTES_MAX: usize = 256 << 20;
 
 /// A column of an array a row.
 type Column = Box<dyn ToSql + Sync + Send>;
@@ -95,6 +98,13 @@ pub(crate) fn ended(
 /// The statements that there is something for, in the order in which all batches run them.
 fn columns(writes: &Writes) -> Result<Vec<(&'static str, Vec<Column>)>, Error> {
     let Writes { sagas, entries, released, claims, answers, rows } = writes;
+    let bytes = entries.iter().map(|(_, entry, _)| entry.body.len()).chain(answers.values().map(Vec::len));
+    let bytes: usize = bytes.sum();
+    if bytes > BATCH_BYTES_MAX {
+        let message =
+            format!("a batch of {bytes} bytes is more than the {BATCH_BYTES_MAX} that are written at once");
+        return Err(Error::new(Kind::Refused, message));
+    }
     let mut all = Vec::new();
     if !sagas.is_empty() {
         all.push((SAGAS, saga_columns(sagas.values())?));

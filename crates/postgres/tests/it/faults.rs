@@ -183,6 +183,13 @@ async fn a_commit_that_still_runs_after_its_connection_was_cut_is_ended_before_i
         assert!(Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    // It was ended, rather than left to some limit of the server.
+    let killed = "SELECT sessions_killed FROM pg_stat_database WHERE datname = current_database()";
+    let until = within();
+    while server.ask(killed).unwrap() != "1" {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     client.batch_execute("COMMIT").await.unwrap();
     // Now that it is told, nothing comes any more.
     assert_eq!(store.wrote(&moved.id, 2, 99).await.unwrap(), None);

@@ -1,7 +1,8 @@
 //! What is refused when a store is opened, and what is made.
 
 use amends_postgres::PostgresStore;
-use amends_store::Kind;
+use amends_store::conformance::samples::{commit, row, submission};
+use amends_store::{Item, Kind, Outcome, Submitted};
 use amends_testbed::postgres::Postgres;
 
 async fn refused(url: &str) -> String {
@@ -25,6 +26,36 @@ async fn settings_that_lose_what_was_committed_are_refused() {
         assert!(std::time::Instant::now() < until);
     }
     assert_eq!(server.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'amends'").unwrap(), "0");
+}
+
+/// A session that comes later still waits for the disk.
+#[tokio::test]
+async fn a_setting_that_is_changed_later_loses_nothing() {
+    let server = Postgres::start().unwrap();
+    let store = PostgresStore::open(&server.url()).await.unwrap();
+    server.ask("ALTER SYSTEM SET synchronous_commit = off").unwrap();
+    server.ask("SELECT pg_reload_conf()").unwrap();
+    server
+        .ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'amends'")
+        .unwrap();
+    // What the session that commits has set, written down by itself.
+    server
+        .ask(
+            "CREATE TABLE seen (value text);
+            CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN INSERT INTO seen SELECT current_setting(''synchronous_commit''); RETURN NEW; END';
+            CREATE TRIGGER see BEFORE INSERT ON amends.entry FOR EACH STATEMENT EXECUTE FUNCTION see()",
+        )
+        .unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !matches!(
+        commit(&store, Item::Submit(submission(row("order:1"), &[]))).await,
+        Outcome::Submitted(Submitted::Created(_))
+    ) {
+        assert!(std::time::Instant::now() < until);
+    }
+    assert_eq!(server.ask("SHOW synchronous_commit").unwrap(), "off");
+    assert_eq!(server.ask("SELECT value FROM seen").unwrap(), "on");
 }
 
 #[tokio::test]

@@ -218,7 +218,9 @@ fn launch(folder: &TempDir, port: u16, settings: &[(String, String)]) -> Result<
     }
     let mut process = Process::start("redis-server", "redis-server", &arguments)?;
     let until = Instant::now() + READY_WITHIN;
-    while !ask(port, &["PING"]).is_ok_and(|pong| pong == "PONG") {
+    // Another server may have taken the port meanwhile: that one answers, too.
+    let own = format!("process_id:{}\r\n", process.id());
+    while !ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&own)) {
         ensure!(process.is_alive(), "redis-server ended while it started on port {port}");
         ensure!(Instant::now() < until, "redis-server on port {port} is not ready within {READY_WITHIN:?}");
         std::thread::sleep(Duration::from_millis(5));

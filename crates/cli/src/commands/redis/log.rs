@@ -58,8 +58,12 @@ pub(crate) struct BeginOptions {
     /// A command that undoes it, such as 'HINCRBY balance:1001 amount 100'; several run in order
     #[arg(long, value_name = "COMMAND", required = true)]
     rollback: Vec<String>,
-    /// What must hold for the rollback: 'EQ key [field] value', 'MIN key [field] n' or 'EXISTS key [field]'
-    #[arg(long, value_name = "GUARD")]
+    // Not a doc comment: rustdoc takes [field] for a link.
+    #[arg(
+        long,
+        value_name = "GUARD",
+        help = "What must hold for the rollback: 'EQ key [field] value', 'MIN key [field] n' or 'EXISTS key [field]'"
+    )]
     rollback_guard: Vec<String>,
     /// A command to run now
     #[arg(long, value_name = "COMMAND")]

@@ -220,7 +220,9 @@ fn launch(folder: &TempDir, port: u16, settings: &[(String, String)]) -> Result<
     let until = Instant::now() + READY_WITHIN;
     // Another server may have taken the port meanwhile: that one answers, too.
     let own = format!("process_id:{}\r\n", process.id());
-    while !ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&own)) {
+    let is_own = || ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&own));
+    // While it reads its data it answers no PING.
+    while !(is_own() && ask(port, &["PING"]).is_ok_and(|pong| pong == "PONG")) {
         ensure!(process.is_alive(), "redis-server ended while it started on port {port}");
         ensure!(Instant::now() < until, "redis-server on port {port} is not ready within {READY_WITHIN:?}");
         std::thread::sleep(Duration::from_millis(5));

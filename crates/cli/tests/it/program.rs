@@ -149,11 +149,16 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Its log so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     /// SIGTERM; gives the exit code and the log.
     pub(crate) fn terminate(&mut self) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         let code = self.child.wait().unwrap().code();
-        (code, std::fs::read_to_string(self.folder.path().join("log")).unwrap())
+        (code, self.log())
     }
 
     /// Starts it again in the same folder, on another port.

@@ -184,10 +184,9 @@ fn template() -> Result<PathBuf> {
     initdb.args(["--locale", "C.UTF-8", "--wal-segsize", "1", "-N", "-D"]).arg(&data);
     run(&mut initdb)?;
     // Whole at once, or not at all: other tests look for it at the same time.
-    let own = beside.join(format!("postgres-{version}-{}", std::process::id()));
-    copy(&data, &own)?;
-    if fs::rename(&own, &kept).is_err() {
-        fs::remove_dir_all(&own)?;
+    let own = tempfile::tempdir_in(beside)?;
+    copy(&data, &own.path().join("data"))?;
+    if fs::rename(own.path().join("data"), &kept).is_err() {
         ensure!(kept.is_dir(), "{} cannot be made", kept.display());
     }
     Ok(kept)

@@ -108,8 +108,8 @@ fn wrong_configurations_are_refused_by_file_line_and_key() {
         ("[server]\nlisten = \"0.0.0.0:0\"\n", &["0.0.0.0:0", "tokens"]),
         ("[server]\nlisten = \"somewhere\"\n", &["somewhere", "127.0.0.1:7070"]),
         (
-            "[store]\nurl = \"postgres://me:hunter2@db/x\"\n",
-            &["postgres://", "not in this build", "sqlite://"],
+            "[store]\nurl = \"mysql://me:hunter2@db/x\"\n",
+            &["mysql://", "not in this build", "sqlite://"],
         ),
         ("[store]\nurl = \"oracle://x\"\n", &["unknown scheme"]),
         ("[server]\ntokens = [{ name = \"a\", token = \"env:NO_SUCH\", role = \"admin\" }]\n", &["NO_SUCH"]),

@@ -132,9 +132,10 @@ impl StoreUrl {
     /// Commits under way at once. `None`: the engine's default.
     pub(crate) fn commits_in_flight(&self) -> Option<usize> {
         match self {
-            Self::Sqlite(_) => None,
+            // In PostgreSQL more than two only wait for each other's rows and locks: docs/performance.md.
+            Self::Sqlite(_) | Self::Postgres(_) => None,
             // The server syncs once for all calls that came while it was busy: more on their way wait less, each for one sync.
-            Self::Redis(_) | Self::Postgres(_) => Some(4),
+            Self::Redis(_) => Some(4),
         }
     }
 

@@ -124,9 +124,9 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(text: &str) -> Self {
-        Self {
-            starts: text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1).collect(),
-        }
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        // After the last line break there is no line: what ends too early is the last one's fault.
+        Self { starts: breaks.filter(|start| *start < text.len()).collect() }
     }
 
     /// The line, from 1, that has the byte at `offset`.

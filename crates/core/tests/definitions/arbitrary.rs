@@ -53,6 +53,12 @@ fn are_kind(problems: &[Diagnostic]) -> bool {
         && problems.iter().all(|problem| !problem.reason.is_empty() && !problem.remedy.is_empty())
 }
 
+#[test]
+fn a_text_that_ends_too_early_is_blamed_on_its_last_line() {
+    let problems = from_toml("saga = \"\"\"a\nb\n").unwrap_err();
+    assert_eq!(problems[0].line, 2, "{problems:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 

@@ -1,6 +1,7 @@
 //! The engine's clocks, behind a port: the simulation has its own.
 
 use amends_core::Time;
+use amends_store::locks::running_ms;
 
 /// What time it is. Waiting is tokio's.
 pub trait Clock: Send + Sync {
@@ -24,19 +25,9 @@ impl Clock for SystemClock {
     }
 
     fn running_ms(&self) -> u64 {
-        let now = rustix::time::clock_gettime(RUNNING);
-        let ms = now.tv_sec.saturating_mul(1_000).saturating_add(now.tv_nsec / 1_000_000);
-        u64::try_from(ms).unwrap_or(0)
+        running_ms()
     }
 }
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const RUNNING: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-
-// Elsewhere the wall clock is the one that runs through suspend everywhere; a node whose lease seems to have lapsed
-// because the clock was set forward only joins again. Set back, the store's own clock still ends the lease.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const RUNNING: rustix::time::ClockId = rustix::time::ClockId::Realtime;
 
 #[cfg(test)]
 mod tests {

@@ -1,26 +1,7 @@
 -- What forward and rollback commands may be, and how they are run: all of them, or none and the reason.
 
--- The whitelist, one command a line: the type of what its keys hold, then its arguments; `+n`: the last n of them may repeat.
--- This is the only copy: src/commands/table.rs reads these lines too.
-local commands_table = {
-  HSET = 'hash key any any +2',
-  HDEL = 'hash key any +1',
-  HINCRBY = 'hash key any integer',
-  INCRBY = 'string key integer',
-  DECRBY = 'string key integer',
-  DEL = 'any key +1',
-  SET = 'any key any set',
-  ZADD = 'zset key zadd decimal any +2',
-  ZREM = 'zset key any +1',
-  ZINCRBY = 'zset key decimal any',
-  SADD = 'set key any +1',
-  SREM = 'set key any +1',
-  LPUSH = 'list key any +1',
-  RPUSH = 'list key any +1',
-  LREM = 'list key integer any',
-  EXPIRE = 'any key seconds',
-  PERSIST = 'any key',
-}
+-- The whitelist, `commands_table`, is loaded right before this text: crates/core/src/definition/redis/commands.table, by which definitions are checked
+-- too. One command a line: the type of what its keys hold, then its arguments; `+n`: the last n of them may repeat.
 
 -- The same numbers are in src/commands/mod.rs. They bound how long one call keeps the server busy.
 local commands_max = 100

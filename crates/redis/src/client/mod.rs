@@ -126,26 +126,39 @@ impl Client {
         {
             return Err(Error::cross_slot(first, other));
         }
-        if self.sends_scripts() {
-            return self.call_script(function, keys, args).await;
-        }
+        let first = keys.first().copied();
+        self.call_over(function, keys, args, |command| self.send_to(command, first)).await
+    }
+
+    /// Calls a function by what sends a command: as a function, or as a script where functions are not permitted.
+    async fn call_over<T, F>(
+        &self,
+        function: &Function,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        send: impl Fn(Cmd) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let mut loads = 0;
-        loop {
-            match self.send_to(library::call(function, keys, args), keys.first().copied()).await {
+        while !self.sends_scripts() {
+            match send(library::call(function, keys, args)).await {
                 // Nothing was carried out. Somebody may take the functions away again meanwhile.
                 Err(e) if e.kind == ErrorKind::NoFunction && loads < LOADS_MAX => {
                     loads += 1;
                     self.load().await?;
-                    if self.sends_scripts() {
-                        return self.call_script(function, keys, args).await;
-                    }
                 }
                 Err(e) if e.kind == ErrorKind::Denied && e.message.contains("fcall") => {
                     self.as_scripts.store(true, Ordering::Relaxed);
-                    return self.call_script(function, keys, args).await;
                 }
                 other => return other,
             }
+        }
+        let script = function.script();
+        match send(library::evalsha(&script, keys, args)).await {
+            Err(e) if e.kind == ErrorKind::NoFunction => send(library::eval(&script, keys, args)).await,
+            other => other,
         }
     }
 
@@ -164,33 +177,12 @@ impl Client {
         let Link::One(one) = &self.link else {
             return Err(Error::new(ErrorKind::Refused, "WAIT is for one server with replicas"));
         };
-        let wait = || {
-            let mut wait = redis::cmd("WAIT");
-            wait.arg(replicas).arg(timeout.as_millis().to_string());
-            wait
-        };
-        let count = |(answer, waited)| match waited {
-            Value::Int(count) => Ok((answer, count)),
-            other => Err(Error::unreadable("WAIT", &other)),
-        };
-        if !self.sends_scripts() {
-            match one.send_and_wait(library::call(function, keys, args), wait()).await {
-                Err(e) if e.kind == ErrorKind::NoFunction => self.load().await?,
-                Err(e) if e.kind == ErrorKind::Denied && e.message.contains("fcall") => {
-                    self.as_scripts.store(true, Ordering::Relaxed);
-                }
-                other => return count(other?),
-            }
-        }
-        if !self.sends_scripts() {
-            return count(one.send_and_wait(library::call(function, keys, args), wait()).await?);
-        }
-        let script = function.script();
-        match one.send_and_wait(library::evalsha(&script, keys, args), wait()).await {
-            Err(e) if e.kind == ErrorKind::NoFunction => {
-                count(one.send_and_wait(library::eval(&script, keys, args), wait()).await?)
-            }
-            other => count(other?),
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas).arg(timeout.as_millis().to_string());
+        let send = |command| one.send_and_wait(command, wait.clone());
+        match self.call_over(function, keys, args, send).await? {
+            (answer, Value::Int(count)) => Ok((answer, count)),
+            (_, other) => Err(Error::unreadable("WAIT", &other)),
         }
     }
 
@@ -243,17 +235,6 @@ impl Client {
         match &self.link {
             Link::One(one) => one.send(command).await,
             Link::Cluster(cluster) => cluster.send_to(command, key).await,
-        }
-    }
-
-    async fn call_script(&self, function: &Function, keys: &[&[u8]], args: &[&[u8]]) -> Result<Value, Error> {
-        let script = function.script();
-        let first = keys.first().copied();
-        match self.send_to(library::evalsha(&script, keys, args), first).await {
-            Err(e) if e.kind == ErrorKind::NoFunction => {
-                self.send_to(library::eval(&script, keys, args), first).await
-            }
-            other => other,
         }
     }
 }

@@ -15,7 +15,7 @@ pub use guard::Guard;
 
 pub(crate) use pack::{unpack, unpack_words};
 
-/// The Lua side: what `log` and `participant` share.
+/// The Lua side: what `log` and `participant` share. It comes after the table of commands.
 pub(crate) const LUA: &str = include_str!("../../functions/commands.lua");
 
 /// The most commands, or guards, of one call: they bound how long it keeps the server busy.

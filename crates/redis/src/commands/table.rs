@@ -1,7 +1,9 @@
-//! The whitelist, read from the lines of the Lua table: there is no second copy that could differ.
+//! The whitelist, read from the table that definitions are checked by and functions are loaded with.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use amends_core::definition::redis::COMMANDS_TABLE;
 
 /// What an argument must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +29,9 @@ pub(super) struct Rule {
 
 /// The rule of each command, by its name in capitals.
 pub(super) static RULES: LazyLock<BTreeMap<&'static str, Rule>> = LazyLock::new(|| {
-    let table =
-        super::LUA.split_once("local commands_table = {\n").and_then(|(_, rest)| rest.split_once("\n}"));
-    let (lines, _) = table.expect("invariant: commands.lua has the table");
-    lines
+    COMMANDS_TABLE
         .lines()
+        .filter(|line| line.starts_with("  "))
         .map(|line| read(line).expect("invariant: a line of the table is NAME = 'type shape… +n',"))
         .collect()
 });

@@ -1,11 +1,15 @@
 //! The functions of the log.
 
+use amends_core::definition::redis::COMMANDS_TABLE;
+
 use crate::client::{Function, Library};
 use crate::commands;
 
 /// The functions of the compensation log, `amends_log_*_v1`: what a client must load to use [`super::Log`].
-pub static LOG_LIBRARY: Library =
-    Library { name: "amends_log_v1", texts: &[commands::LUA, include_str!("../../functions/log.lua")] };
+pub static LOG_LIBRARY: Library = Library {
+    name: "amends_log_v1",
+    texts: &[COMMANDS_TABLE, commands::LUA, include_str!("../../functions/log.lua")],
+};
 
 const fn function(name: &'static str, flags: &'static [&'static str]) -> Function {
     Function { library: &LOG_LIBRARY, name, flags }
@@ -29,8 +33,8 @@ mod tests {
         for function in [&BEGIN, &COMMIT, &COMPENSATE, &SHOW, &POSTPONE, &ADOPT, &REMOVE, &DUE] {
             let flags = function.flags.iter().map(|flag| format!(" '{flag}' ")).collect::<String>();
             let line = format!("register('{}', {{{flags}}}, ", function.name);
-            assert!(LOG_LIBRARY.texts[1].contains(&line), "{line}");
+            assert!(LOG_LIBRARY.texts[2].contains(&line), "{line}");
         }
-        assert_eq!(LOG_LIBRARY.texts[1].matches("\nregister(").count(), 8);
+        assert_eq!(LOG_LIBRARY.texts[2].matches("\nregister(").count(), 8);
     }
 }

@@ -8,6 +8,7 @@ mod remote;
 
 use std::sync::Arc;
 
+use amends_core::definition::redis::COMMANDS_TABLE;
 use amends_participants::{Driver, Remote, UrlSource};
 
 use crate::client::{Function, Library};
@@ -16,8 +17,10 @@ use crate::commands;
 pub use remote::RedisParticipant;
 
 /// The functions of the fence, to be loaded by a client that is used for more.
-pub static FENCE_LIBRARY: Library =
-    Library { name: "amends_fence_v1", texts: &[commands::LUA, include_str!("../../functions/fence.lua")] };
+pub static FENCE_LIBRARY: Library = Library {
+    name: "amends_fence_v1",
+    texts: &[COMMANDS_TABLE, commands::LUA, include_str!("../../functions/fence.lua")],
+};
 
 static ACT: Function = Function { library: &FENCE_LIBRARY, name: "amends_fence_act_v1", flags: &[] };
 static COMPENSATE: Function =
@@ -45,15 +48,17 @@ fn record_key(tag: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use amends_core::definition::redis::{COMMANDS_TABLE, hash_tag};
+    use amends_core::definition::redis::hash_tag;
 
     use super::*;
     use crate::client::slot;
 
     #[test]
     fn definitions_are_checked_by_the_table_that_the_functions_run_by() {
-        let table = format!("local commands_table = {{\n{COMMANDS_TABLE}}}\n");
-        assert!(commands::LUA.contains(&table), "the two lists of commands differ");
+        for library in [&FENCE_LIBRARY, &crate::LOG_LIBRARY] {
+            assert_eq!(library.code().matches(COMMANDS_TABLE).count(), 1, "{}", library.name);
+            assert_eq!(library.code().matches("commands_table = ").count(), 1, "{}", library.name);
+        }
     }
 
     #[test]

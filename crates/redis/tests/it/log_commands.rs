@@ -7,6 +7,7 @@ use redis::Value;
 static LIBRARY: Library = Library {
     name: "amends_commands_test_v1",
     texts: &[
+        amends_core::definition::redis::COMMANDS_TABLE,
         include_str!("../../functions/commands.lua"),
         r"
 local function all(keys)

@@ -2,7 +2,8 @@
 
 use amends_core::Time;
 
-/// Milliseconds on a clock that never runs backwards and does run while the machine is suspended: a holder measures its lease on it.
+/// Milliseconds on a clock that never runs backwards and does run while the machine is suspended: a holder measures its lease on it,
+/// and so does a node.
 #[must_use]
 pub fn running_ms() -> u64 {
     let now = rustix::time::clock_gettime(RUNNING);
@@ -13,7 +14,8 @@ pub fn running_ms() -> u64 {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const RUNNING: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 
-// Elsewhere the wall clock is the one that runs through suspend. Set forward, it ends a lease early; set back, the token still decides.
+// Elsewhere the wall clock is the one that runs through suspend. Set forward, it ends a lease early: a holder stops, a node joins again.
+// Set back, the token still decides, or the store's own clock.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const RUNNING: rustix::time::ClockId = rustix::time::ClockId::Realtime;
 

@@ -1,56 +1,60 @@
-use amends_torture::faults::{ALL, REDIS};
+use amends_torture::faults::{ALL, Fault, REDIS};
 use amends_torture::store::StoreUrl;
 
-fn happens(name: &str) {
-    let store = std::env::var("AMENDS_TORTURE_STORE").unwrap_or_else(|_| "sqlite:".to_owned());
-    let fault = ALL.iter().find(|fault| fault.name == name).unwrap();
-    fault.run(&StoreUrl::parse(&store).unwrap()).unwrap_or_else(|error| panic!("{error:?}"));
+fn happens(faults: &[Fault], store: &str, name: &str) {
+    let fault = faults.iter().find(|fault| fault.name == name).unwrap();
+    fault.run(&StoreUrl::parse(store).unwrap()).unwrap_or_else(|error| panic!("{error:?}"));
 }
 
 macro_rules! faults {
-    ($($name:ident)*) => {
+    ($faults:ident on $store:expr; $every:ident; $($name:ident)*) => {
         $(#[test]
         fn $name() {
-            happens(stringify!($name));
+            happens($faults, &$store, stringify!($name));
         })*
 
         #[test]
-        fn every_named_fault_is_a_test() {
-            let names: Vec<&str> = ALL.iter().map(|fault| fault.name).collect();
+        fn $every() {
+            let names: Vec<&str> = $faults.iter().map(|fault| fault.name).collect();
             assert_eq!(names, [$(stringify!($name)),*]);
         }
     };
 }
 
-faults! {
-    reply_is_dropped_after_the_commit
-    connection_is_delayed
-    connection_is_reset
-    connection_is_half_open
-    connection_is_one_way
-    connection_is_refused
-    answer_is_cut_at_any_byte
-    killed_between_the_record_and_the_send
-    stopped_past_the_lease
-    wall_clock_jumps_an_hour
-    compensation_overtakes_the_action
-    compensation_of_what_never_ran
-    fifty_starts_of_one_id
-    fifty_starts_while_the_engine_dies
-    callbacks_come_five_times_and_reversed
-    callback_comes_before_the_answer
-    compensation_fails_for_ever
-    skip_races_retry
-    disk_is_full
-    disk_fails
-    file_is_read_only
-    hostile_definitions
-    hostile_ids_and_numbers
-    hostile_answers
-    definition_changes_mid_flight
-    cancel_races_the_last_success
+fn any_store() -> String {
+    std::env::var("AMENDS_TORTURE_STORE").unwrap_or_else(|_| "sqlite:".to_owned())
 }
 
+faults! {
+ALL on any_store();
+every_named_fault_is_a_test;
+reply_is_dropped_after_the_commit
+connection_is_delayed
+connection_is_reset
+connection_is_half_open
+connection_is_one_way
+connection_is_refused
+answer_is_cut_at_any_byte
+killed_between_the_record_and_the_send
+stopped_past_the_lease
+wall_clock_jumps_an_hour
+compensation_overtakes_the_action
+compensation_of_what_never_ran
+fifty_starts_of_one_id
+fifty_starts_while_the_engine_dies
+callbacks_come_five_times_and_reversed
+callback_comes_before_the_answer
+compensation_fails_for_ever
+skip_races_retry
+disk_is_full
+disk_fails
+file_is_read_only
+hostile_definitions
+hostile_ids_and_numbers
+hostile_answers
+definition_changes_mid_flight
+cancel_races_the_last_success
+}
 #[test]
 fn everything_that_waits_says_what_for() {
     let table = amends_torture::waiting::table();
@@ -60,29 +64,11 @@ fn everything_that_waits_says_what_for() {
 }
 
 mod redis {
-    use super::{REDIS, StoreUrl};
-
-    fn happens(name: &str) {
-        let fault = REDIS.iter().find(|fault| fault.name == name).unwrap();
-        fault.run(&StoreUrl::parse("redis:").unwrap()).unwrap_or_else(|error| panic!("{error:?}"));
-    }
-
-    macro_rules! faults {
-        ($($name:ident)*) => {
-            $(#[test]
-            fn $name() {
-                happens(stringify!($name));
-            })*
-
-            #[test]
-            fn every_fault_of_redis_is_a_test() {
-                let names: Vec<&str> = REDIS.iter().map(|fault| fault.name).collect();
-                assert_eq!(names, [$(stringify!($name)),*]);
-            }
-        };
-    }
+    use super::{REDIS, happens};
 
     faults! {
+        REDIS on "redis:";
+        every_fault_of_redis_is_a_test;
         redis_is_killed_and_stopped
         functions_are_flushed_under_load
         redis_runs_out_of_memory

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// The commands, as the lines of a Lua table: the type of what a key holds, then the words after the name; `+n`: the last n of them
+/// The commands, as a statement of Lua that makes a table of them, a line each: the type of what a key holds, then the words after the name; `+n`: the last n of them
 /// may repeat. The functions in Redis are loaded with these very lines, so that a definition is checked by the rules it will run by.
 ///
 /// What is not here cannot be checked before the first write, or cannot be undone by another of them.
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn every_line_is_read() {
-        assert_eq!(names().count(), COMMANDS_TABLE.lines().count());
+        assert_eq!(names().count(), COMMANDS_TABLE.lines().filter(|line| line.starts_with("  ")).count());
         assert_eq!(command("EVAL"), None);
         assert!(command("hset").is_some());
     }

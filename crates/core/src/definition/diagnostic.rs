@@ -33,6 +33,22 @@ impl fmt::Display for Diagnostic {
 /// How many are kept before they are put in order and cut to [`DIAGNOSTICS_MAX`], so that hostile text costs little.
 const KEPT_MAX: usize = 5 * DIAGNOSTICS_MAX;
 
+/// The most bytes of a place: names of a hostile text can be as long as it.
+const PATH_BYTES_MAX: usize = 500;
+/// The most bytes of a reason, and of a remedy, whatever they quote.
+const WORDS_BYTES_MAX: usize = 1_500;
+
+/// `text`, with an ellipsis for its middle if it is longer than `max` bytes: what is wrong stands at the ends.
+fn shortened(text: String, max: usize) -> String {
+    if text.len() <= max {
+        return text;
+    }
+    let half = max / 2 - 2;
+    let head = (0..=half).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let tail = (text.len() - half..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    format!("{}…{}", &text[..head], &text[tail..])
+}
+
 /// Collects problems and warnings while a definition is read.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -100,7 +116,12 @@ impl Report {
 impl List {
     fn push(&mut self, at: &Place, reason: String, remedy: String) {
         if self.kept.len() < KEPT_MAX {
-            self.kept.push(Diagnostic { line: at.line, path: at.path.clone(), reason, remedy });
+            self.kept.push(Diagnostic {
+                line: at.line,
+                path: shortened(at.path.clone(), PATH_BYTES_MAX),
+                reason: shortened(reason, WORDS_BYTES_MAX),
+                remedy: shortened(remedy, WORDS_BYTES_MAX),
+            });
         } else {
             self.dropped += 1;
         }

@@ -10,8 +10,8 @@ use crate::call::Call;
 
 /// What `cargo xtask test` needs.
 ///
-/// One line each, added by the change whose tests first need it, and not before: `apt("mariadbd", "mariadb-server")`,
-/// `apt("nats-server", "nats-server")`, `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`. Tests start their own servers on loopback, with data in
+/// One line each, added by the change whose tests first need it, and not before: `apt("nats-server", "nats-server")`,
+/// `apt("rabbitmq-server", "rabbitmq-server")`, `apt("chromium", "chromium")`. Tests start their own servers on loopback, with data in
 /// a folder of their own, so that two runs never meet.
 pub(crate) const FOR_TESTS: &[Requirement] = &[
     // Participants written in another language, with its standard library alone.
@@ -22,6 +22,8 @@ pub(crate) const FOR_TESTS: &[Requirement] = &[
     apt("redis-server", "redis-server"),
     // One server a test. Debian keeps the server itself off the `PATH`; this comes with it.
     apt("pg_ctlcluster", "postgresql"),
+    // One server a test.
+    apt("mariadbd", "mariadb-server"),
     cargo("cargo-nextest", "0.9.143"),
 ];
 

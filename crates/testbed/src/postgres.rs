@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::{Process, ports};
+use crate::account::{as_user, copy, give, run, server_arguments};
+use crate::{Process, ports, template};
 
 /// How long a server may take to get ready. Only what hangs is ended by it.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -43,9 +44,7 @@ impl Postgres {
     pub fn with(settings: &[(&str, &str)]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         copy(&template()?, &folder.path().join("data"))?;
-        if is_root() {
-            run(Command::new("chown").args(["-R", SERVER_USER]).arg(folder.path()))?;
-        }
+        give(SERVER_USER, folder.path())?;
         let settings: Vec<(String, String)> =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         // Somebody else may take the port between asking for it and listening on it.
@@ -129,12 +128,7 @@ fn launch(folder: &TempDir, port: u16, settings: &[(String, String)]) -> Result<
     let data = data.to_str().context("the temporary folder's name is not UTF-8")?;
     let programs = programs()?;
     let server = programs.join("postgres");
-    // It becomes the server, so that its process id is the server's, and it ends with this process whatever becomes of it.
-    let mut arguments: Vec<String> = ["--pdeathsig", "KILL"].map(str::to_owned).to_vec();
-    if is_root() {
-        arguments
-            .extend(["--reuid", SERVER_USER, "--regid", SERVER_USER, "--clear-groups"].map(str::to_owned));
-    }
+    let mut arguments = server_arguments(SERVER_USER);
     arguments.extend(["--".to_owned(), server.display().to_string(), "-D".to_owned(), data.to_owned()]);
     let port_text = port.to_string();
     let own =
@@ -161,41 +155,17 @@ fn is_ready(data: &str, id: u32) -> bool {
     is_its_own && lines.any(|line| line == "ready" || line == "standby")
 }
 
-/// An empty database's files, made once and kept beside the tests' programs: making them takes a second, copying them does not.
+/// An empty database's files.
 fn template() -> Result<PathBuf> {
     let programs = programs()?;
     let version = programs.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let tests = std::env::current_exe()?;
-    let beside = tests.parent().context("the test's program is in no folder")?;
-    let kept = beside.join(format!("postgres-{version}-empty"));
-    if kept.is_dir() {
-        return Ok(kept);
-    }
-    // Made elsewhere, for the server's user may not enter the tests' folder.
-    let made = tempfile::tempdir()?;
-    let data = made.path().join("data");
-    let mut initdb = Command::new("setpriv");
-    if is_root() {
-        run(Command::new("chown").arg(SERVER_USER).arg(made.path()))?;
-        initdb.args(["--reuid", SERVER_USER, "--regid", SERVER_USER, "--clear-groups"]);
-    }
-    initdb.arg("--").arg(programs.join("initdb")).args(["-U", SERVER_USER, "-A", "trust", "-E", "UTF8"]);
-    // Small segments of the log make a small folder; the locale is not C, as with most servers.
-    initdb.args(["--locale", "C.UTF-8", "--wal-segsize", "1", "-N", "-D"]).arg(&data);
-    run(&mut initdb)?;
-    // Whole at once, or not at all: other tests look for it at the same time.
-    let own = tempfile::tempdir_in(beside)?;
-    copy(&data, &own.path().join("data"))?;
-    if fs::rename(own.path().join("data"), &kept).is_err() {
-        ensure!(kept.is_dir(), "{} cannot be made", kept.display());
-    }
-    Ok(kept)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    run(Command::new("cp").arg("-R").arg(from).arg(to))?;
-    // The server refuses a folder that others may enter.
-    run(Command::new("chmod").arg("700").arg(to)).map(drop)
+    template::kept(&format!("postgres-{version}-empty"), SERVER_USER, |data| {
+        let mut initdb = as_user(SERVER_USER, &programs.join("initdb"));
+        initdb.args(["-U", SERVER_USER, "-A", "trust", "-E", "UTF8"]);
+        // Small segments of the log make a small folder; the locale is not C, as with most servers.
+        initdb.args(["--locale", "C.UTF-8", "--wal-segsize", "1", "-N", "-D"]).arg(data);
+        run(&mut initdb).map(drop)
+    })
 }
 
 /// Where the newest version's programs are: Debian keeps them off the `PATH`.
@@ -208,16 +178,4 @@ fn programs() -> Result<PathBuf> {
         path.join("bin/postgres").is_file().then(|| (number, path.join("bin")))
     });
     versions.max().map(|(_, path)| path).context(missing)
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-fn run(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -16,7 +16,7 @@ const EDGES: &[Edges] = &[
     allow("amends-store", &["core"], &[]),
     allow("amends-sqlite", STORE, &[]),
     allow("amends-postgres", STORE, &["testbed"]),
-    allow("amends-mysql", STORE, &[]),
+    allow("amends-mysql", STORE, &["testbed"]),
     // It also carries out effects of sagas.
     allow("amends-redis", &["core", "store", "participants"], &["testbed"]),
     // Servers for tests.

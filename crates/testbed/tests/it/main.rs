@@ -1,0 +1,3 @@
+//! The servers that tests rely on.
+
+mod mariadb;

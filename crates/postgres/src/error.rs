@@ -21,9 +21,10 @@ pub(crate) fn store_error(error: &tokio_postgres::Error, call: Call) -> Error {
             Call::Reads => said(error),
             Call::Writes => lost(&error.to_string()),
         },
-        None => match call {
-            Call::Reads => unreachable(&chain(error)),
-            Call::Writes => lost(&chain(error)),
+        None => match (crate::tls::fault(error), call) {
+            (Some(fault), _) => Error::new(Kind::Unwritable, format!("PostgreSQL cannot be used: {fault}")),
+            (None, Call::Reads) => unreachable(&chain(error)),
+            (None, Call::Writes) => lost(&chain(error)),
         },
     }
 }

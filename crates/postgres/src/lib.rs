@@ -29,7 +29,7 @@
 //!
 //! # What it does not do
 //!
-//! - Connections are not encrypted: `sslmode=require` in the URL is refused.
+//! - Without `sslmode=verify-full` in the URL it does not look whose certificate the server has.
 //! - A standby that is promoted without having all commits makes a loss that nothing here notices: let `synchronous_standby_names` name it.
 //! - Through `PgBouncer` it needs session mode: sessions have settings and prepared statements.
 //! - Counts for people look at every row of a saga there is, which takes half a second a million.
@@ -51,8 +51,11 @@ mod pool;
 mod retention;
 mod rows;
 mod store;
+mod tls;
 mod unsure;
+mod url;
 mod work;
 mod write;
 
 pub use store::PostgresStore;
+pub use url::PostgresUrl;

@@ -8,10 +8,11 @@ use amends_store::{Error, Kind};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::error::{self, Call, is_answer, is_race, store_error};
 use crate::health::Health;
+use crate::url::PostgresUrl;
 
 /// Connections of one engine: a few that commit, the others for leases, claims and people.
 const CONNECTIONS_MAX: usize = 8;
@@ -25,9 +26,9 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(40);
 /// How often a transaction that others were quicker than is tried again.
 pub(crate) const RACES_MAX: u32 = 30;
 
-/// What every session sets. A transaction that hangs would keep what it has locked, and all dead rows of the database. Compiling a statement
-/// costs more than running it here. Whether commits are on disk when they are answered is not for a later change of settings to decide.
-const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s';
+/// What every session sets. A transaction that hangs would keep what it has locked, and all dead rows of the database: of a node that stopped
+/// in the middle of one, nobody could take these sagas over, so that it ends well before the node's lease does. Compiling a statement costs more than running it here. Whether commits are on disk when they are answered is not for a later change of settings to decide.
+const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s';
     SET default_transaction_isolation = 'read committed'; SET jit = off;
     SELECT set_config(name, CASE setting WHEN 'off' THEN 'on' ELSE setting END, false) FROM pg_settings WHERE name = 'synchronous_commit'";
 
@@ -36,7 +37,7 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Connections to one database.
 pub(crate) struct Pool {
-    config: Config,
+    url: PostgresUrl,
     slots: Semaphore,
     idle: Mutex<Vec<Session>>,
     pub(crate) health: Health,
@@ -57,17 +58,16 @@ pub(crate) struct Conn<'a> {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The configuration holds a password.
         f.debug_struct("Pool").finish_non_exhaustive()
     }
 }
 
 impl Pool {
-    pub(crate) fn new(mut config: Config) -> Self {
-        config.application_name("amends").connect_timeout(CONNECT_MAX);
-        config.keepalives_idle(Duration::from_secs(30)).tcp_user_timeout(ANSWER_MAX);
+    pub(crate) fn new(mut url: PostgresUrl) -> Self {
+        url.config.application_name("amends").connect_timeout(CONNECT_MAX);
+        url.config.keepalives_idle(Duration::from_secs(30)).tcp_user_timeout(ANSWER_MAX);
         Self {
-            config,
+            url,
             slots: Semaphore::new(CONNECTIONS_MAX),
             idle: Mutex::default(),
             health: Health::default(),
@@ -101,7 +101,7 @@ impl Pool {
 
     async fn connect(&self) -> Result<Session, Error> {
         let connected = timeout(CONNECT_MAX, async {
-            let (client, connection) = self.config.connect(NoTls).await?;
+            let (client, connection) = self.url.connect().await?;
             // It ends with its client, and what went wrong is told to whoever asked.
             tokio::spawn(async move { drop(connection.await) });
             client.batch_execute(SESSION).await?;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use amends_store::{Error, Gauge, Health, Kind};
+use amends_store::{Error, Gauge, Health};
 use tokio::task::AbortHandle;
-use tokio_postgres::Config;
 
 use crate::error::Call;
 use crate::pool::Pool;
 use crate::unsure::Unsure;
+use crate::url::PostgresUrl;
 use crate::{checks, migrate};
 
 /// How often a store that takes no writes is looked at again.
@@ -33,11 +33,11 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store, making or updating its tables if needed. `url`: `postgres://user:password@host:5432/database`.
+    /// Opens a store, making or updating its tables if needed. `url`: as [`PostgresUrl`] says.
     ///
     /// # Errors
-    /// [`Kind::Refused`] for a URL that is none, a server whose settings would lose what it committed, a replica, or tables of a later version;
-    /// [`Kind::Unavailable`] if the server cannot be reached; [`Kind::Unwritable`] if it lets this user not write. The message says what to do.
+    /// [`amends_store::Kind::Refused`] for a URL that is none, a server whose settings would lose what it committed, a replica, or tables of a later version;
+    /// [`amends_store::Kind::Unavailable`] if the server cannot be reached; [`amends_store::Kind::Unwritable`] if it lets this user not write. The message says what to do.
     pub async fn open(url: &str) -> Result<Self, Error> {
         let pool = Arc::new(Pool::new(Self::read_url(url)?));
         let conn = pool.take().await?;
@@ -52,20 +52,9 @@ impl PostgresStore {
     /// Reads a URL. What it says is not repeated in the error: it may hold a password.
     ///
     /// # Errors
-    /// [`Kind::Refused`].
-    pub fn read_url(url: &str) -> Result<Config, Error> {
-        let refuse = |why: &str| {
-            let message = format!("the store's URL {why}; write postgres://user:password@host:5432/database");
-            Error::new(Kind::Refused, message)
-        };
-        let config: Config = url.parse().map_err(|_| refuse("cannot be read"))?;
-        if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
-            return Err(refuse("asks for sslmode=require, which this build cannot do"));
-        }
-        if config.get_dbname().is_none() {
-            return Err(refuse("names no database"));
-        }
-        Ok(config)
+    /// [`amends_store::Kind::Refused`].
+    pub fn read_url(url: &str) -> Result<PostgresUrl, Error> {
+        PostgresUrl::read(url)
     }
 }
 

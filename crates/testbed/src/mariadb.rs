@@ -55,8 +55,6 @@ impl MariaDb {
 
     /// Starts a server with these settings, as in `my.cnf`.
     ///
-    /// It ends with the thread that starts it, at the latest: start it on the test's own thread.
-    ///
     /// # Errors
     /// If it is not installed or does not get ready.
     pub fn with(settings: &[(&str, &str)]) -> Result<Self> {

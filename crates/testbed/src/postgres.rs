@@ -1,6 +1,7 @@
 //! PostgreSQL: one server, with the version that is installed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -37,13 +38,30 @@ impl Postgres {
 
     /// Starts a server with these settings, as in `postgresql.conf`.
     ///
-    /// It ends with the thread that starts it, at the latest: start it on the test's own thread.
-    ///
     /// # Errors
     /// If it is not installed or does not get ready.
     pub fn with(settings: &[(&str, &str)]) -> Result<Self> {
+        Self::with_files(settings, &[])
+    }
+
+    /// Starts a server that takes connections over TLS too, with this certificate and its key, both in PEM.
+    ///
+    /// # Errors
+    /// If it is not installed or does not get ready.
+    pub fn with_tls(certificate: &str, key: &str) -> Result<Self> {
+        let settings = [("ssl", "on"), ("ssl_cert_file", "server.crt"), ("ssl_key_file", "server.key")];
+        Self::with_files(&settings, &[("server.crt", certificate), ("server.key", key)])
+    }
+
+    /// Starts a server with these settings and these files in its folder, which only it may read.
+    fn with_files(settings: &[(&str, &str)], files: &[(&str, &str)]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        copy(&template()?, &folder.path().join("data"))?;
+        let data = folder.path().join("data");
+        copy(&template()?, &data)?;
+        for (name, text) in files {
+            fs::write(data.join(name), text)?;
+            fs::set_permissions(data.join(name), fs::Permissions::from_mode(0o600))?;
+        }
         give(SERVER_USER, folder.path())?;
         let settings: Vec<(String, String)> =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -62,6 +80,14 @@ impl Postgres {
     /// Kills the server. What it has synced is all that the next start finds.
     pub fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// Lets it and all its sessions stand still, or go on.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn pause(&self, pause: bool) -> Result<()> {
+        self.process.pause_with_children(pause)
     }
 
     /// Starts it again on the same port and data.

@@ -160,7 +160,8 @@ pub(crate) fn fault(error: &tokio_postgres::Error) -> Option<String> {
         return Some(format!("TLS with it fails ({tls}): see its log"));
     };
     let remedy = match wrong {
-        CertificateError::UnknownIssuer => {
+        // The latter: an authority of the same name, with another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "name the certificate of who signed it with sslrootcert in the store's URL"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

@@ -4,4 +4,5 @@ mod faults;
 mod locks;
 mod open;
 mod store;
+mod tls;
 mod way;

@@ -83,7 +83,7 @@ async fn urls_are_refused_without_showing_their_password() {
     for url in [
         "postgres://u:hunter2@host:port/db",
         "postgres://u:hunter2@host",
-        "postgres://u:hunter2@host/db?sslmode=require",
+        "postgres://u:hunter2@host/db?sslmode=perhaps",
     ] {
         let message = refused(url).await;
         assert!(

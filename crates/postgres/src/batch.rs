@@ -3,19 +3,22 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use amends_store::batch::decide;
 use amends_store::{Error, Item, Kind, Outcome};
 use tokio::time::timeout;
 
 use crate::PostgresStore;
-use crate::decide::decide;
 use crate::error;
-use crate::look::look;
+use crate::look::{Looked, look};
 use crate::pool::{ANSWER_MAX, Pool, RACES_MAX};
 use crate::unsure::Unsure;
 use crate::write::{Undone, write};
 
 /// The longest pause before a batch that lost a race is tried again.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// Numbers have one bit less here.
+const NUMBER_MAX: u64 = i64::MAX.cast_unsigned();
 
 impl PostgresStore {
     /// Commits a batch: all its items that can be, or none.
@@ -58,8 +61,8 @@ async fn attempt(pool: &Pool, unsure: &Unsure, batch: &[Item]) -> Result<Vec<Out
         Ok(looked) => looked.map_err(Undone::Failed)?,
         Err(_) => return Err(Undone::Failed(error::unreachable("it does not answer"))),
     };
-    let xid = looked.xid.clone();
-    let (outcomes, writes) = decide(batch, looked, &pool.health.takes_work());
+    let Looked { xid, look } = looked;
+    let (outcomes, writes) = decide(batch, look, &pool.health.takes_work(), NUMBER_MAX);
     let done = match timeout(ANSWER_MAX, write(&mut conn, &writes)).await {
         Ok(done) => done,
         Err(_) => Err(Undone::Unknown(error::lost("it does not answer"))),

@@ -36,7 +36,6 @@
 
 mod batch;
 mod checks;
-mod decide;
 mod definitions;
 mod error;
 mod health;

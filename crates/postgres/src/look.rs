@@ -1,9 +1,8 @@
 //! The first round trip of a batch: locks what it moves, and looks at all that its items depend on.
 
-use std::collections::HashMap;
-
 use amends_core::Time;
-use amends_store::{Error, Item, Row};
+use amends_store::batch::{Held, Look};
+use amends_store::{Error, Item};
 use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
 
@@ -40,30 +39,11 @@ const MAIL: &str =
 
 const NUMBERS: &str = "SELECT nextval('amends.saga_rowid') FROM generate_series(1, $1::bigint)";
 
-/// What a batch depends on, as of its locks.
+/// What a batch depends on, and the id of the transaction that locks it.
 #[derive(Debug, Default)]
-pub(crate) struct Look {
-    /// This transaction's id.
+pub(crate) struct Looked {
     pub(crate) xid: String,
-    /// Sagas to be moved: id, and number of the last entry.
-    pub(crate) sagas: HashMap<u64, (String, u64)>,
-    /// Fingerprints, by id, of those that are to be submitted and are there.
-    pub(crate) known: HashMap<String, String>,
-    /// Claims that the batch names and somebody holds.
-    pub(crate) claims: HashMap<String, Held>,
-    /// Rows of holders, and of those that are to take claims.
-    pub(crate) rows: HashMap<u64, Row>,
-    /// Mail that waits, oldest first: (number, posted), by saga.
-    pub(crate) mails: HashMap<u64, Vec<(u64, Time)>>,
-    /// Numbers for new sagas, last first.
-    pub(crate) numbers: Vec<u64>,
-}
-
-/// A claim that is held.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
-    pub(crate) saga: u64,
-    pub(crate) since: Time,
+    pub(crate) look: Look,
 }
 
 /// What a batch names.
@@ -103,7 +83,7 @@ impl Names {
 }
 
 /// Begins the batch's transaction. Nothing is written when it fails.
-pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Look, Error> {
+pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Looked, Error> {
     let names = Names::of(batch);
     let wanted = rows::limit(names.ids.len());
     let asked: [(&'static str, bool, &(dyn ToSql + Sync)); 7] = [
@@ -130,52 +110,51 @@ pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Look, Er
     let (begun, answers) = futures_util::future::join(begun, answers).await;
     let sql = |e: tokio_postgres::Error| store_error(&e, Call::Reads);
     begun.map_err(sql)?;
-    let mut look = Look::default();
+    let mut looked = Looked::default();
     let mut answers = answers.into_iter();
     for row in answers.next().transpose().map_err(sql)?.unwrap_or_default() {
-        look.xid = get(&row, 0)?;
+        looked.xid = get(&row, 0)?;
     }
     for (sql_text, answer) in which.into_iter().zip(answers) {
         for row in answer.map_err(sql)? {
-            look.read(sql_text, &row)?;
+            read(&mut looked.look, sql_text, &row)?;
         }
     }
-    look.numbers.reverse();
-    Ok(look)
+    looked.look.numbers.reverse();
+    Ok(looked)
 }
 
-impl Look {
-    fn read(&mut self, sql: &'static str, row: &tokio_postgres::Row) -> Result<(), Error> {
-        match sql {
-            LOCK => {
-                self.sagas.insert(number(row, 0)?, (get(row, 1)?, 0));
-            }
-            LAST => {
-                let seq = number(row, 1)?;
-                if let Some(saga) = self.sagas.get_mut(&number(row, 0)?) {
-                    saga.1 = seq;
-                }
-            }
-            KNOWN => {
-                self.known.insert(get(row, 0)?, get(row, 1)?);
-            }
-            CLAIMS => {
-                let holder = rows::row(row)?;
-                let name = String::from_utf8_lossy(get(row, rows::COLUMN_COUNT)?).into_owned();
-                let since = Time(get(row, rows::COLUMN_COUNT + 1)?);
-                self.claims.insert(name, Held { saga: holder.rowid, since });
-                self.rows.insert(holder.rowid, holder);
-            }
-            TAKERS => {
-                let taker = rows::row(row)?;
-                self.rows.insert(taker.rowid, taker);
-            }
-            MAIL => {
-                let mail = (number(row, 1)?, Time(get(row, 2)?));
-                self.mails.entry(number(row, 0)?).or_default().push(mail);
-            }
-            _ => self.numbers.push(number(row, 0)?),
+/// Reads one row of what a statement gave.
+fn read(look: &mut Look, sql: &'static str, row: &tokio_postgres::Row) -> Result<(), Error> {
+    match sql {
+        LOCK => {
+            look.sagas.insert(number(row, 0)?, (get(row, 1)?, 0));
         }
-        Ok(())
+        LAST => {
+            let seq = number(row, 1)?;
+            if let Some(saga) = look.sagas.get_mut(&number(row, 0)?) {
+                saga.1 = seq;
+            }
+        }
+        KNOWN => {
+            look.known.insert(get(row, 0)?, get(row, 1)?);
+        }
+        CLAIMS => {
+            let holder = rows::row(row)?;
+            let name = String::from_utf8_lossy(get(row, rows::COLUMN_COUNT)?).into_owned();
+            let since = Time(get(row, rows::COLUMN_COUNT + 1)?);
+            look.claims.insert(name, Held { saga: holder.rowid, since });
+            look.rows.insert(holder.rowid, holder);
+        }
+        TAKERS => {
+            let taker = rows::row(row)?;
+            look.rows.insert(taker.rowid, taker);
+        }
+        MAIL => {
+            let mail = (number(row, 1)?, Time(get(row, 2)?));
+            look.mails.entry(number(row, 0)?).or_default().push(mail);
+        }
+        _ => look.numbers.push(number(row, 0)?),
     }
+    Ok(())
 }

@@ -1,11 +1,11 @@
 //! The second round trip of a batch: all that it writes, and COMMIT behind it.
 
 use amends_core::Time;
+use amends_store::batch::Writes;
 use amends_store::{Error, Kind, Row};
 use futures_util::future::{join, join_all};
 use tokio_postgres::types::ToSql;
 
-use crate::decide::Writes;
 use crate::error::{Call, is_answer, is_race, lost, store_error};
 use crate::pool::Conn;
 use crate::rows::{int, sought, text};

@@ -6,6 +6,7 @@
 //! [`Memory`] is the reference: what it answers is right. With the feature `conformance` come the tests that every store
 //! must pass, and a store that fails on purpose, for the tests of those who use one.
 
+pub mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;

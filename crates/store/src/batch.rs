@@ -1,34 +1,60 @@
-//! What becomes of each item of a batch, by what was looked at and what its earlier items write. Nothing here waits.
+//! What becomes of each item of a batch, in a store that looks at all it depends on first, locks it, and then writes kind by kind.
+//!
+//! The items are decided by what was looked at and what the earlier ones write. Nothing here waits: a backend reads a [`Look`], calls
+//! [`decide`], and writes [`Writes`] in the same transaction. Constraints of the database decide what others did since.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::{Advance, Advanced, Error, Holder, Item, Kind, Outcome, Row, StoredEntry, Submission, Submitted};
 use amends_core::Time;
-use amends_store::{
-    Advance, Advanced, Error, Holder, Item, Outcome, Row, StoredEntry, Submission, Submitted,
-};
 
-use crate::look::{Held, Look};
-use crate::rows::int;
+/// What a batch depends on, as of its locks.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// Sagas to be moved: id, and number of the last entry.
+    pub sagas: HashMap<u64, (String, u64)>,
+    /// Fingerprints, by id, of those that are to be submitted and are there.
+    pub known: HashMap<String, String>,
+    /// Claims that the batch names and somebody holds.
+    pub claims: HashMap<String, Held>,
+    /// Rows of holders, and of those that are to take claims.
+    pub rows: HashMap<u64, Row>,
+    /// Mail that waits, oldest first: (number, posted), by saga.
+    pub mails: HashMap<u64, Vec<(u64, Time)>>,
+    /// Numbers for new sagas, last first: at least as many as the batch submits.
+    pub numbers: Vec<u64>,
+}
+
+/// A claim that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// By which saga.
+    pub saga: u64,
+    /// Since when.
+    pub since: Time,
+}
 
 /// What a batch writes, in the order of its statements.
 #[derive(Debug, Default)]
-pub(crate) struct Writes {
+pub struct Writes {
     /// Sagas to be made, with their fingerprints, by id: the order in which two batches meet.
-    pub(crate) sagas: BTreeMap<String, (Row, String)>,
+    pub sagas: BTreeMap<String, (Row, String)>,
     /// (saga, entry, nonce).
-    pub(crate) entries: Vec<(u64, StoredEntry, u64)>,
+    pub entries: Vec<(u64, StoredEntry, u64)>,
     /// Sagas whose claims of before this batch are released.
-    pub(crate) released: Vec<u64>,
+    pub released: Vec<u64>,
     /// Claims to take, by name, for the same reason.
-    pub(crate) claims: BTreeMap<String, Held>,
+    pub claims: BTreeMap<String, Held>,
     /// (mail, saga) to answer.
-    pub(crate) answers: BTreeMap<(u64, u64), Vec<u8>>,
+    pub answers: BTreeMap<(u64, u64), Vec<u8>>,
     /// Rows to be written, with the last entry's number, by saga.
-    pub(crate) rows: BTreeMap<u64, (Row, u64)>,
+    pub rows: BTreeMap<u64, (Row, u64)>,
 }
 
 impl Writes {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         let Self { sagas, entries, released, claims, answers, rows } = self;
         sagas.is_empty()
             && entries.is_empty()
@@ -39,9 +65,19 @@ impl Writes {
     }
 }
 
-/// Decides all items. `takes_work`: the error that new sagas are refused with, if they are.
-pub(crate) fn decide(batch: &[Item], look: Look, takes_work: &Result<(), Error>) -> (Vec<Outcome>, Writes) {
-    let mut deciding = Deciding { look, writes: Writes::default(), lost: HashSet::new() };
+/// Decides all items. `takes_work`: the error that new sagas are refused with, if they are. `number_max`: the largest number that the
+/// backend can hold; an item with a larger one is refused alone, before anything is written.
+///
+/// # Panics
+/// If there are fewer numbers than new sagas.
+#[must_use]
+pub fn decide(
+    batch: &[Item],
+    look: Look,
+    takes_work: &Result<(), Error>,
+    number_max: u64,
+) -> (Vec<Outcome>, Writes) {
+    let mut deciding = Deciding { look, writes: Writes::default(), lost: HashSet::new(), number_max };
     let outcomes = batch.iter().map(|item| deciding.item(item, takes_work)).collect();
     (outcomes, deciding.writes)
 }
@@ -53,11 +89,12 @@ struct Deciding {
     /// Sagas of which an item was not committed. What was decided on top of it must not be committed either, even
     /// where somebody else's entries have made the numbers fit.
     lost: HashSet<u64>,
+    number_max: u64,
 }
 
 impl Deciding {
     fn item(&mut self, item: &Item, takes_work: &Result<(), Error>) -> Outcome {
-        let fits = item.check().and_then(|()| fits(item));
+        let fits = item.check().and_then(|()| fits(item, self.number_max));
         match item {
             Item::Submit(submission) => match fits.and_then(|()| takes_work.clone()) {
                 Ok(()) => Outcome::Submitted(self.submit(submission)),
@@ -174,16 +211,18 @@ impl Deciding {
     }
 }
 
-/// An error if the item holds what PostgreSQL cannot: it alone is refused, before anything is written.
-fn fits(item: &Item) -> Result<(), Error> {
-    let (epoch, version, seq) = match item {
+/// An error if the item holds a number that the backend cannot.
+fn fits(item: &Item, number_max: u64) -> Result<(), Error> {
+    let (owner, version, seq) = match item {
         Item::Submit(item) => (item.row.owner.as_ref(), item.row.definition_version, 0),
         Item::Advance(item) => {
             let owner = item.row.as_ref().and_then(|row| row.owner.as_ref());
             (owner, 0, item.entries.last().map_or(0, |entry| entry.seq))
         }
     };
-    [epoch.map_or(0, |(_, epoch)| *epoch), version, seq]
-        .into_iter()
-        .try_for_each(|number| int(number).map(drop))
+    let epoch = owner.map_or(0, |(_, epoch)| *epoch);
+    match [epoch, version, seq].into_iter().find(|number| *number > number_max) {
+        None => Ok(()),
+        Some(number) => Err(Error::new(Kind::Refused, format!("{number} is more than this store can hold"))),
+    }
 }

@@ -19,6 +19,8 @@ const EDGES: &[Edges] = &[
     allow("amends-mysql", STORE, &["testbed"]),
     // It also carries out effects of sagas.
     allow("amends-redis", &["core", "store", "participants"], &["testbed"]),
+    // It is part of a participant, and knows the engine by what is on the wire alone.
+    allow("amends-inbox", &[], &["testbed"]),
     // Servers for tests.
     allow("amends-testbed", &[], &[]),
     // The port through which participants are called, and nothing else of that crate: see `ports::engine_calls_by_port`.

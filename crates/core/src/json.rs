@@ -68,6 +68,17 @@ pub fn digest(value: &Value) -> String {
     hex::encode(Sha256::digest(canonical(value)))
 }
 
+/// What tells a submission of the same saga from one of another (rule 14): SHA-256 of the definition's name, a zero byte, and the
+/// canonical text of the input, as 64 hexadecimal digits.
+#[must_use]
+pub fn fingerprint(name: &str, input: &Value) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(name.as_bytes());
+    hasher.update([0]);
+    hasher.update(canonical(input));
+    hex::encode(hasher.finalize())
+}
+
 /// Member names that begin like this are how the JSON reader marks numbers of exact text: a tree that has them would not be
 /// read again as it was written.
 pub const NAME_RESERVED: &str = "$serde_json::private::";

@@ -40,6 +40,8 @@ pub struct Limits {
     pub commits_in_flight_max: usize,
     /// Sagas claimed from the due index at once.
     pub due_batch_max: usize,
+    /// Submissions of callers' transactions taken up at once.
+    pub intake_batch_max: usize,
     /// Sagas taken over at once. Small: three take-overs in a row with nothing between make a saga dead, so those taken over
     /// in the same breath as one that kills its engine must be few.
     pub take_over_batch_max: usize,
@@ -107,6 +109,7 @@ impl Default for Limits {
             commit_batch_max: 512,
             commits_in_flight_max: 2,
             due_batch_max: 256,
+            intake_batch_max: 256,
             take_over_batch_max: 32,
             openings_max: 256,
             mail_batch_max: 32,

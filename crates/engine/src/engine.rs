@@ -9,7 +9,7 @@ use amends_store::Store;
 use crate::node::{Node, Ports};
 use crate::saga::Message;
 use crate::steady::Steady;
-use crate::{Clock, Config, keeper, recovery, retention, scheduler};
+use crate::{Clock, Config, intake, keeper, recovery, retention, scheduler};
 
 /// One engine: a node that drives sagas. Cheap to clone; clones are the same engine.
 ///
@@ -54,6 +54,7 @@ impl Engine {
         node.spawn(keeper::run(node.clone()));
         node.spawn(recovery::run(node.clone()));
         node.spawn(scheduler::run(node.clone()));
+        node.spawn(intake::run(node.clone()));
         if let Some(keep) = retention {
             node.spawn(retention::run(node.clone(), keep));
         }

@@ -2,7 +2,7 @@
 
 use amends_store::Gauge;
 
-use crate::{Engine, Metrics};
+use crate::{Engine, Metrics, intake};
 
 /// Whether an engine can do its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Engine {
             commit_queue_max: node.config.limits.commit_queue_max,
             waiters: node.waiters.count(),
             epoch: node.lease().epoch(),
-            store: node.store.gauges(),
+            store: [node.store.gauges(), intake::gauges(node)].concat(),
         }
     }
 

@@ -65,6 +65,8 @@ mod definitions;
 mod engine;
 mod health;
 mod histogram;
+mod holders;
+mod intake;
 mod keeper;
 mod lease;
 mod meter;

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use amends_core::{Now, Time};
 use amends_participants::Caller;
-use amends_store::{Row, Store};
+use amends_store::{Backlog, Row, Store};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 
 use crate::committer::{Batches, Committer};
 use crate::definitions::Definitions;
+use crate::holders::Holders;
 use crate::lease::Lease;
 use crate::meter::{Limit, Meter};
 use crate::random::Random;
@@ -34,6 +35,12 @@ pub(crate) struct Node {
     pub(crate) meter: Arc<Meter>,
     /// Tells the scheduler that something is due now.
     pub(crate) due_now: Notify,
+    /// Who waits for whose claims.
+    pub(crate) holders: Holders,
+    /// What callers' transactions have left, as of the last look.
+    pub(crate) backlog: Mutex<Backlog>,
+    /// Tells that submissions which were put off may be possible now.
+    pub(crate) intake_now: Notify,
     /// Places for sagas that are being read from the store.
     pub(crate) openings: Arc<Semaphore>,
     /// Tells that this node may have sagas of its own former lives to take over.
@@ -64,6 +71,9 @@ impl Node {
             definitions: Definitions::new(limits.definitions_max, config.times.highest_version_age_max),
             meter: Arc::new(Meter::new(limits.definitions_max)),
             due_now: Notify::new(),
+            holders: Holders::default(),
+            backlog: Mutex::default(),
+            intake_now: Notify::new(),
             openings: Arc::new(Semaphore::new(limits.openings_max.max(1))),
             joined: Notify::new(),
             lease: Mutex::new(Arc::new(lease)),

@@ -6,7 +6,7 @@ use amends_store::StoredDefinition;
 
 use crate::definitions::Known;
 use crate::node::Node;
-use crate::{DefinitionText, Engine, Refused, Registered};
+use crate::{DefinitionText, Engine, Refused, Registered, intake};
 
 impl Engine {
     /// Registers a definition. The same content again is known; another content under the same version is refused.
@@ -35,7 +35,10 @@ impl Engine {
         let registered = node.again(|| node.store.register(stored.clone())).await.map_err(Refused::Store)?;
         node.definitions.forget_highest(&name);
         match registered {
-            Ok(true) => Ok(node.registered(&node.known(checked, stored.created_at), true)),
+            Ok(true) => {
+                intake::defined(node, &name).await;
+                Ok(node.registered(&node.known(checked, stored.created_at), true))
+            }
             Ok(false) => {
                 let known = node.definition_by_name(&name, Some(version)).await.map_err(Refused::Store)?;
                 let known = known.unwrap_or_else(|| node.known(checked, stored.created_at));

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use amends_core::definition::check_input;
 use amends_core::template::{Missing, Why};
-use amends_core::{Saga, SagaId, json};
+use amends_core::{Saga, SagaId, Submission, json};
 use amends_store::{Error, Kind};
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::definitions::Known;
 use crate::meter::Limit;
 use crate::node::Node;
 use crate::saga::{self, Begin, Cell, Message, Opening, Reply};
@@ -42,22 +41,32 @@ impl Engine {
             )));
         }
         let claims = check_input(&known.definition, &id, &input).map_err(missing)?;
-        let fingerprint = fingerprint(&saga, &input);
         let epoch = node.lease().epoch();
-        let submission =
-            amends_core::Submission { id: id.clone(), input, accepting: false, trace, epoch, who };
-        let decision =
-            amends_core::submit(known.definition.clone(), submission, claims.clone(), node.deciding());
-        let (reply, answered) = oneshot::channel();
-        let begin = Begin { known, decision, claims, fingerprint, reply };
-        match timeout(node.config.times.answer_max, node.enter(&id, begin, answered)).await {
-            Ok(started) => started,
-            Err(_) => Err(unconfirmed(&id)),
-        }
+        let submission = Submission { id, input, accepting: false, trace, epoch, who };
+        node.start(known, submission, claims).await
     }
 }
 
 impl Node {
+    /// Begins a saga of what was looked at. `claims`: the definition's, as far as the input has them.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        known: Arc<Known>,
+        submission: Submission,
+        claims: Vec<String>,
+    ) -> Result<Started, Refused> {
+        let id = submission.id.clone();
+        let fingerprint = json::fingerprint(&known.definition.name, &submission.input);
+        let decision =
+            amends_core::submit(known.definition.clone(), submission, claims.clone(), self.deciding());
+        let (reply, answered) = oneshot::channel();
+        let begin = Begin { known, decision, claims, fingerprint, reply };
+        match timeout(self.config.times.answer_max, self.enter(&id, begin, answered)).await {
+            Ok(started) => started,
+            Err(_) => Err(unconfirmed(&id)),
+        }
+    }
+
     /// Whether a submission may be taken now.
     fn accepts_submissions(&self) -> Result<(), Refused> {
         if self.is_stopping() {
@@ -90,7 +99,7 @@ impl Node {
             let (cell, begin) = match saga::open(self, id, self.lease(), opening) {
                 Ok(()) => return self.started(id, answered.await).await,
                 Err((cell, Opening::Begin(begin))) => (cell, begin),
-                Err((_, Opening::Claimed(_) | Opening::TakenOver(_) | Opening::Recover)) => {
+                Err((_, Opening::Claimed(_) | Opening::TakenOver(_) | Opening::Woken | Opening::Recover)) => {
                     unreachable!("invariant: what was not used comes back")
                 }
             };
@@ -138,15 +147,6 @@ impl Node {
             Ok(Reply::Gone) | Err(_) => Ok(None),
         }
     }
-}
-
-/// What tells a submission of the same saga from one of another (rule 14): definition name and input.
-fn fingerprint(name: &str, input: &Value) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(name.as_bytes());
-    hasher.update([0]);
-    hasher.update(json::canonical(input));
-    hex::encode(hasher.finalize())
 }
 
 fn missing(missing: Missing) -> Refused {

@@ -10,6 +10,7 @@ pub mod batch;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod intake;
 mod item;
 pub mod locks;
 mod memory;
@@ -17,6 +18,7 @@ mod ports;
 mod row;
 
 pub use error::{Error, Kind};
+pub use intake::{Arrival, Backlog, Intake, Verdict};
 pub use item::{Advance, Advanced, Holder, Item, Mail, Outcome, StoredEntry, Submission, Submitted};
 pub use memory::Memory;
 pub use ports::{Definitions, Gauge, Health, Journal, Lists, Loss, Mailbox, Nodes, Retention, Store, Work};

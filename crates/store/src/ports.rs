@@ -7,6 +7,7 @@ use amends_core::{SagaId, Time};
 use async_trait::async_trait;
 
 use crate::Error;
+use crate::intake::Intake;
 use crate::item::{Item, Mail, Outcome, StoredEntry};
 use crate::row::{Cursor, DeadGroup, Due, ListFilter, NodeLease, Page, Row, Stats, Stored, StoredDefinition};
 
@@ -61,6 +62,11 @@ pub trait Work: Send + Sync {
 
     /// When the earliest saga that is nobody's becomes due.
     async fn next_due(&self) -> Result<Option<Time>, Error>;
+
+    /// Where sagas come from that callers begin in SQL transactions of their own. `None`: nobody can, in this store.
+    fn intake(&self) -> Option<&dyn Intake> {
+        None
+    }
 }
 
 /// Node leases: one a node, not one a saga.

@@ -158,6 +158,7 @@ impl Driver {
                 self.more_mail = true;
                 self.look_up().await
             }
+            Message::ClaimsFree => self.claims_free().await,
             Message::Stop => self.look_up().await,
         }
     }
@@ -228,6 +229,12 @@ impl Driver {
         taken_over
     }
 
+    /// Somebody who held a claim that it waits for has ended: it tries at once, rather than when its timer rings.
+    pub(super) async fn claims_free(&mut self) -> Flow {
+        let waits = self.saga.accepting.is_some() && self.saga.stuck.is_none() && self.saga.ended.is_none();
+        if waits && !self.node.is_stopping() { self.accept().await } else { self.look_up().await }
+    }
+
     /// Takes the claims of a saga that waits for them (rule 13): they are taken with the entry that says so, or not at all.
     async fn accept(&mut self) -> Flow {
         if !self.lease.holds() {
@@ -247,6 +254,8 @@ impl Driver {
             Carried::Held(holder) => {
                 let input = Input::Claimed { held_by: Some(holder.saga.as_str().to_owned()) };
                 let decision = decided(decide(&self.saga, &input, self.node.deciding()));
+                // Known before it may be let go: the holder may end at any moment.
+                self.node.holders.wait(&holder.saga, &self.saga.id);
                 self.carry_out(Step::of(decision)).await.flow()
             }
         }

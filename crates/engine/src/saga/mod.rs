@@ -62,6 +62,8 @@ pub(crate) enum Message {
     },
     /// There is mail.
     Mail,
+    /// Who held a claim that it waits for has ended (rule 13).
+    ClaimsFree,
     /// The node stops: look up.
     Stop,
 }
@@ -85,6 +87,8 @@ pub(crate) enum Opening {
     Claimed(Option<OwnedSemaphorePermit>),
     /// The store made it this node's; the node that had it stopped.
     TakenOver(Option<OwnedSemaphorePermit>),
+    /// It waits for a claim that somebody who has ended held; if it is nobody's, it tries to take it now.
+    Woken,
     /// It was lost from memory here; if it is still this node's, or nobody's, it goes on as after a crash.
     Recover,
 }

@@ -30,14 +30,8 @@ pub(super) async fn open(
         Opening::Begin(begin) => door.begin(*begin).await,
         Opening::Claimed(place) => door.read(place, From::Nobody).await,
         Opening::TakenOver(place) => door.read(place, From::Lapsed).await,
-        Opening::Recover => {
-            let lease = door.lease.stored();
-            let claim = || door.node.store.claim(&lease, &door.cell.id, door.node.now());
-            match door.node.insist(claim).await {
-                Ok(true) => door.read(None, From::Crash).await,
-                Ok(false) | Err(_) => door.shut(Gone::Parked),
-            }
-        }
+        Opening::Woken => door.claim(From::Waiting).await,
+        Opening::Recover => door.claim(From::Crash).await,
     }
 }
 
@@ -56,6 +50,8 @@ enum From {
     Nobody,
     /// The node that had it stopped.
     Lapsed,
+    /// It waits for claims, let go in order, and is to try now.
+    Waiting,
     /// It was lost from memory here, with whatever was in flight.
     Crash,
 }
@@ -127,6 +123,16 @@ impl Door {
         };
         let _ = reply.send(refused);
         self.shut(Gone::Parked)
+    }
+
+    /// Reads it, if the store makes it this node's.
+    async fn claim(self, from: From) -> Opened {
+        let lease = self.lease.stored();
+        let claim = || self.node.store.claim(&lease, &self.cell.id, self.node.now());
+        match self.node.insist(claim).await {
+            Ok(true) => self.read(None, from).await,
+            Ok(false) | Err(_) => self.shut(Gone::Parked),
+        }
     }
 
     async fn read(self, place: Option<OwnedSemaphorePermit>, from: From) -> Opened {
@@ -250,7 +256,7 @@ impl Driver {
     async fn settle_in(&mut self, from: From) -> Flow {
         let epoch = self.lease.epoch();
         let (forced, lapsed) = match from {
-            From::Nobody => (false, false),
+            From::Nobody | From::Waiting => (false, false),
             From::Lapsed => (false, true),
             From::Crash => (true, true),
         };
@@ -258,6 +264,9 @@ impl Driver {
             self.node.meter.take_overs.add();
             return self.take_over(epoch, lapsed).await;
         }
-        self.look_up().await
+        match from {
+            From::Waiting => self.claims_free().await,
+            From::Nobody | From::Lapsed | From::Crash => self.look_up().await,
+        }
     }
 }

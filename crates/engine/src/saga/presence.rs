@@ -41,6 +41,7 @@ impl Presence {
     async fn leave(&self, mut inbox: mpsc::Receiver<Message>) {
         self.node.sagas.leave(&self.cell);
         inbox.close();
+        let mut claims_free = false;
         while let Some(message) = inbox.recv().await {
             match message {
                 // Whoever asked has gone too, or asks elsewhere now.
@@ -49,7 +50,11 @@ impl Presence {
                 }
                 // A saga that is let go with mail in its box is due at once (the store sees to that).
                 Message::Mail | Message::Stop => {}
+                Message::ClaimsFree => claims_free = true,
             }
+        }
+        if claims_free {
+            let _ = open(&self.node, &self.cell.id, self.node.lease(), Opening::Woken);
         }
         if self.cell.claimed.load(Ordering::SeqCst) {
             // If another has come in meanwhile, that one is told instead.

@@ -139,6 +139,9 @@ impl Driver {
                 }
             }
             self.ended_at = self.ended_at.or(row.and_then(|row| row.ended_at));
+            if ended {
+                self.node.claims_released(&self.saga.id);
+            }
         }
         self.count(&decision.after, row_wanted, status);
         let Decision { entries, after, effects } = decision;

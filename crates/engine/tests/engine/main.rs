@@ -8,6 +8,7 @@ mod crash;
 mod duplicates;
 mod failing_store;
 mod happy;
+mod intake;
 mod limits;
 mod losses;
 mod nodes;

@@ -9,9 +9,9 @@ use amends_core::{SagaId, Time};
 use async_trait::async_trait;
 
 use crate::{
-    Cursor, DeadGroup, Definitions, Due, Error, Gauge, Health, Item, Journal, Kind, ListFilter, Lists, Mail,
-    Mailbox, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Store, Stored, StoredDefinition,
-    StoredEntry, Work,
+    Cursor, DeadGroup, Definitions, Due, Error, Gauge, Health, Intake, Item, Journal, Kind, ListFilter,
+    Lists, Mail, Mailbox, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Store, Stored,
+    StoredDefinition, StoredEntry, Work,
 };
 
 /// What happens to one call.
@@ -156,6 +156,9 @@ impl Work for Flaky {
     }
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         self.read("next_due", self.inner.next_due()).await
+    }
+    fn intake(&self) -> Option<&dyn Intake> {
+        self.inner.intake()
     }
 }
 

@@ -12,6 +12,7 @@ pub mod flaky;
 mod history;
 pub mod ids;
 pub mod indeterminate;
+pub mod intake;
 pub mod lists;
 pub mod locks;
 pub mod mailbox;

@@ -80,8 +80,16 @@ impl State {
                 Submitted::Different
             };
         }
+        // A caller's transaction that has committed came first.
+        let arrived = self.arrived(submission.row.id.as_str(), &submission.fingerprint);
+        if arrived.is_some_and(|(_, is_same)| !is_same) {
+            return Submitted::Different;
+        }
         if let Some(holder) = self.holder(&submission.claims, 0) {
             return Submitted::Held(Box::new(holder));
+        }
+        if let Some((number, _)) = arrived {
+            self.intake.remove(&number);
         }
         self.rowid_last += 1;
         let rowid = self.rowid_last;

@@ -3,6 +3,7 @@
 //! It is what other stores are compared with, and what tests run on. It looks through all sagas to find due ones, so
 //! it is not made for many; and it forgets everything when dropped.
 
+mod intake;
 mod journal;
 mod lists;
 mod records;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use amends_core::{SagaId, Time};
+use tokio::sync::Notify;
 
 use crate::ports::Health;
 use crate::{Row, StoredDefinition, StoredEntry};
@@ -20,7 +22,11 @@ use crate::{Row, StoredDefinition, StoredEntry};
 ///
 /// Share it as `Arc<dyn Store>`. All answers are immediate; nothing is durable beyond the value itself.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<State>);
+pub struct Memory {
+    state: Mutex<State>,
+    /// Told when a caller's row has come.
+    came: Notify,
+}
 
 impl Memory {
     /// Makes an empty store.
@@ -31,7 +37,7 @@ impl Memory {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic of one caller must not take the store from the others: no method leaves a change half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -46,6 +52,8 @@ struct State {
     mails: BTreeMap<u64, Letter>,
     nodes: BTreeMap<String, Lease>,
     definitions: BTreeMap<(String, u64), StoredDefinition>,
+    intake: BTreeMap<u64, intake::Waiting>,
+    intake_last: u64,
     rowid_last: u64,
     mail_last: u64,
     epoch_last: u64,

@@ -4,6 +4,7 @@ use amends_core::{SagaId, Time};
 use async_trait::async_trait;
 
 use super::{Lease, Memory, State};
+use crate::intake::Intake;
 use crate::ports::{Nodes, Work};
 use crate::{Due, Error, NodeLease, Row};
 
@@ -36,6 +37,10 @@ impl Work for Memory {
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         let state = self.state();
         Ok(state.sagas.values().filter(|s| s.row.owner.is_none()).filter_map(|s| s.row.due_at).min())
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use amends_core::{SagaId, Time};
 use amends_store::{
-    Cursor, DeadGroup, Definitions, Due, Error, Health, Item, Journal, Kind, ListFilter, Lists, Loss, Mail,
-    Mailbox, Memory, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored, StoredDefinition,
+    Cursor, DeadGroup, Definitions, Due, Error, Health, Intake, Item, Journal, Kind, ListFilter, Lists, Loss,
+    Mail, Mailbox, Memory, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored, StoredDefinition,
     StoredEntry, Work,
 };
 use async_trait::async_trait;
@@ -163,6 +163,10 @@ impl Work for Faulty {
 
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         self.up()?.next_due().await
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        self.inner.intake()
     }
 }
 

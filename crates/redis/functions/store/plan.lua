@@ -6,26 +6,40 @@
 -- The keys that every function is given first, in this order. Those of sagas follow them.
 local META, ROWS, CLAIMS, DUE, OWNED, MAILED, ENDED, STATUS, DEAD, COUNTS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NODES, GRANTED, MAIL, ANSWERS, WAITING, INPUTS, ANSWERED, DEFINITIONS, DIGESTS, VERSIONS = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
-local FIXED = 20
+local HEADS, GIVEN, RESTS = 21, 22, 23
+local FIXED = 23
 
 -- How many arguments one command of a flush has at most: far below what Lua can unpack.
 local PART = 1000
 
--- A row as stored. Empty: none. `fixed` and `rest` are the engine's and not looked at.
-local ROW = '>I1c0I1c0I1c0I1c0I1c0I1c0I1c0I1c0I2c0I2c0I2c0I2c0I4c0I4c0'
+-- What the functions know of a row, as stored. Empty: none. What only engines read of it is kept apart, so that it is not copied each time:
+-- what a saga was submitted with (behind its fingerprint), which never changes, and the rest.
+local ROW = '>I1c0I1c0I1c0I1c0I1c0I1c0I1c0I1c0I2c0I2c0I2c0I2c0'
 
 local function pack_row(row)
   return struct.pack(ROW, #row.rowid, row.rowid, #row.seq, row.seq, #row.created, row.created, #row.due, row.due, #row.ended, row.ended,
     #row.epoch, row.epoch, #row.pruned, row.pruned, #row.contradicted, row.contradicted, #row.node, row.node, #row.status, row.status,
-    #row.saga, row.saga, #row.dead, row.dead, #row.fixed, row.fixed, #row.rest, row.rest)
+    #row.saga, row.saga, #row.dead, row.dead)
 end
 
+-- Tables are made with all their fields: one that grows is made anew each time.
 local function unpack_row(text)
-  local row = {}
-  row.rowid, row.seq, row.created, row.due, row.ended, row.epoch, row.pruned, row.contradicted, row.node, row.status, row.saga, row.dead,
-    row.fixed, row.rest = struct.unpack(ROW, text)
-  return row
+  local rowid, seq, created, due, ended, epoch, pruned, contradicted, node, status, saga, dead = struct.unpack(ROW, text)
+  return {rowid = rowid, seq = seq, created = created, due = due, ended = ended, epoch = epoch, pruned = pruned,
+    contradicted = contradicted, node = node, status = status, saga = saga, dead = dead}
 end
+
+-- The fields of a row that an engine writes, as it sends them.
+local WRITTEN = '>I2c0I2c0I1c0I1c0I1c0I1c0I2c0I1c0I2c0'
+
+local function read_row(text)
+  local status, saga, created, due, ended, epoch, node, contradicted, dead = struct.unpack(WRITTEN, text)
+  return {rowid = '', seq = '', created = created, due = due, ended = ended, epoch = epoch, pruned = '0',
+    contradicted = contradicted, node = node, status = status, saga = saga, dead = dead}
+end
+
+-- A saga's head: its number, its last entry, how many mails wait for an answer; the claims that it holds follow.
+local HEAD, HEAD_BYTES = '>I8I8I4', 20
 
 local function copy(row)
   local new = {}
@@ -75,49 +89,69 @@ local function new_plan(keys, take)
   if meta[2] ~= epoch then return nil, {'other-epoch', meta[2]} end
   if meta[3] ~= run then return nil, {'other-run'} end
   if tonumber(meta[4]) < tonumber(seen) then return nil, {'behind', meta[4]} end
-  return {keys = keys, mark = tonumber(meta[4]), rowid = tonumber(meta[5]), mail = tonumber(meta[6]), hashes = {}, sets = {}, counts = {},
-    sagas = {}}
+  return {keys = keys, mark = tonumber(meta[4]), rowid = tonumber(meta[5]), mail = tonumber(meta[6]), sets = {}, gone = {}, scores = {},
+    left = {}, counts = {}, answered = {}}
 end
 
 local function hget(plan, key, field)
-  local planned = plan.hashes[key]
-  if planned and planned[field] ~= nil then return planned[field] end
   return redis.call('HGET', plan.keys[key], field)
 end
 
--- False: the field is removed.
-local function hset(plan, key, field, value)
-  local planned = plan.hashes[key]
-  if not planned then
-    planned = {}
-    plan.hashes[key] = planned
+-- What these fields hold, in their order: one command for many.
+local function fetch(plan, key, fields)
+  if #fields == 0 then return {} end
+  if #fields <= PART then return redis.call('HMGET', plan.keys[key], unpack(fields)) end
+  local all = {}
+  for from = 1, #fields, PART do
+    local to = math.min(from + PART - 1, #fields)
+    for nth, value in ipairs(redis.call('HMGET', plan.keys[key], unpack(fields, from, to))) do all[from + nth - 1] = value end
   end
-  planned[field] = value
+  return all
 end
 
--- False: the member is removed.
-local function zset(plan, key, member, score)
-  local planned = plan.sets[key]
-  if not planned then
-    planned = {}
-    plan.sets[key] = planned
+local function add(lists, key, one, other)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
   end
-  planned[member] = score
+  local at = #list
+  list[at + 1] = one
+  if other then list[at + 2] = other end
+end
+
+-- False: the field is removed. A field that is removed and set in one call is set.
+local function hset(plan, key, field, value)
+  if value then add(plan.sets, key, field, value) else add(plan.gone, key, field) end
+end
+
+-- False: the member is removed. A member that is removed and set in one call is set.
+local function zset(plan, key, member, score)
+  if score then add(plan.scores, key, score, member) else add(plan.left, key, member) end
 end
 
 local function count(plan, field, by)
   plan.counts[field] = (plan.counts[field] or 0) + by
 end
 
--- What a saga's own key says: its number (false: no such saga), last entry, and how many mails wait for an answer.
-local function get_saga(plan, key)
-  local saga = plan.sagas[key]
-  if not saga then
-    local found = redis.call('HMGET', plan.keys[key], 'r', 's', 'm')
-    saga = {rowid = found[1], seq = found[2], mails = tonumber(found[3] or '0')}
-    plan.sagas[key] = saga
+-- A saga as its head says, and what a call does to it. Without a number there is no such saga. `key` is that of its journal.
+local function read_head(key, id, head)
+  if not head then
+    return {key = key, id = id, rowid = false, seq = 0, mails = 0, had_mails = 0, held = '', old = false, new = false, rest = false,
+      given = false, entries = false, changed = false, lost = false}
   end
-  return saga
+  local rowid, seq, mails = struct.unpack(HEAD, head)
+  local held = #head > HEAD_BYTES and string.sub(head, HEAD_BYTES + 1) or ''
+  return {key = key, id = id, rowid = rowid, seq = seq, mails = mails, had_mails = mails, held = held, old = false, new = false,
+    rest = false, given = false, entries = false, changed = false, lost = false}
+end
+
+local function get_saga(plan, key, id)
+  return read_head(key, id, hget(plan, HEADS, id))
+end
+
+local function set_head(plan, saga)
+  hset(plan, HEADS, saga.id, struct.pack(HEAD, saga.rowid, saga.seq, saga.mails) .. saga.held)
 end
 
 local function get_row(plan, id)
@@ -139,7 +173,8 @@ local function move(plan, key, was, was_score, is, is_score)
   if is and (was ~= is or was_score ~= is_score) then zset(plan, key, is, is_score) end
 end
 
--- Writes a row and what follows from it: where it stands in the indexes, and the counts. `old` is false for a new one.
+-- Writes a row and what follows from it: where it stands in the indexes, and the counts. `old` is the row as stored, false for a new one:
+-- once a call for each row.
 local function set_row(plan, id, old, new, mails, had_mails)
   local was_free, is_free = old and old.epoch == '', new.epoch == ''
   hset(plan, ROWS, id, pack_row(new))
@@ -163,12 +198,6 @@ local function set_row(plan, id, old, new, mails, had_mails)
   if is_contradicted and not was_contradicted then count(plan, 'c', 1) end
 end
 
--- The fields of a row that an engine writes, in the order it sends them.
-local function read_row(take)
-  return {status = take(), saga = take(), created = take(), due = take(), ended = take(), epoch = take(), node = take(),
-    contradicted = take(), dead = take(), fixed = take(), rest = take()}
-end
-
 local function mail_prefix(id)
   return struct.pack('>I2c0', #id, id)
 end
@@ -176,16 +205,13 @@ end
 -- When the oldest of a saga's mails without an answer was posted.
 local function oldest_mail(plan, id)
   local prefix = mail_prefix(id)
-  local gone = plan.sets[WAITING] or {}
   local after = '[' .. prefix
   while true do
     local found = redis.call('ZRANGEBYLEX', plan.keys[WAITING], after, '[' .. prefix .. string.rep('\255', 9), 'LIMIT', '0', '10')
     if #found == 0 then return nil end
     for _, member in ipairs(found) do
-      if gone[member] ~= false then
-        local mail = number((struct.unpack('>I8', member, #prefix + 1)))
-        return (struct.unpack('>I1c0', hget(plan, MAIL, mail)))
-      end
+      local mail = number((struct.unpack('>I8', member, #prefix + 1)))
+      if not plan.answered[mail] then return (struct.unpack('>I1c0', hget(plan, MAIL, mail))) end
       after = '(' .. member
     end
   end
@@ -197,6 +223,7 @@ local function earlier(a, b)
 end
 
 local function write_parts(command, key, list)
+  if #list <= PART then return redis.call(command, key, unpack(list)) end
   for from = 1, #list, PART do
     redis.call(command, key, unpack(list, from, math.min(from + PART - 1, #list)))
   end
@@ -204,37 +231,14 @@ end
 
 -- Writes what was planned. The journal first: what an index does not know is found in the end, what a journal lacks never is.
 local function flush(plan)
-  local keys = plan.keys
-  local highest = 0
-  for key in pairs(plan.hashes) do highest = math.max(highest, key) end
-  local wrote = false
-  for key = highest, 1, -1 do
-    local sets, gone = {}, {}
-    for field, value in pairs(plan.hashes[key] or {}) do
-      if value then
-        sets[#sets + 1] = field
-        sets[#sets + 1] = value
-      else
-        gone[#gone + 1] = field
-      end
-    end
-    write_parts('HSET', keys[key], sets)
-    write_parts('HDEL', keys[key], gone)
-    wrote = wrote or #sets + #gone > 0
-  end
-  for key, members in pairs(plan.sets) do
-    local sets, gone = {}, {}
-    for member, score in pairs(members) do
-      if score then
-        sets[#sets + 1] = score
-        sets[#sets + 1] = member
-      else
-        gone[#gone + 1] = member
-      end
-    end
-    write_parts('ZADD', keys[key], sets)
-    write_parts('ZREM', keys[key], gone)
-    wrote = wrote or #sets + #gone > 0
+  local keys, wrote = plan.keys, false
+  for key = #keys, 1, -1 do
+    local gone, sets, left, scores = plan.gone[key], plan.sets[key], plan.left[key], plan.scores[key]
+    if gone then write_parts('HDEL', keys[key], gone) end
+    if sets then write_parts('HSET', keys[key], sets) end
+    if left then write_parts('ZREM', keys[key], left) end
+    if scores then write_parts('ZADD', keys[key], scores) end
+    wrote = wrote or gone or sets or left or scores
   end
   for field, by in pairs(plan.counts) do
     if by ~= 0 and redis.call('HINCRBY', keys[COUNTS], field, number(by)) == 0 then redis.call('HDEL', keys[COUNTS], field) end

@@ -1,29 +1,29 @@
 -- Reading, each from one moment.
 
--- Keys: that of the saga. Arguments: id. Answer: the row, last entry's number, then (number, entry) of each; or nothing.
+-- Keys: that of the saga. Arguments: id. Answer: the row, its rest, what is given, last entry's number, then (number, entry) of each; or nothing.
 register('amends_store_load_v1', {'no-writes'}, function(keys, args)
   local row = redis.call('HGET', keys[ROWS], args[1])
   if not row then return {} end
-  local fields = redis.call('HGETALL', keys[FIXED + 1])
-  local out = {row, ''}
-  for at = 1, #fields, 2 do
-    if fields[at] == 's' then
-      out[2] = fields[at + 1]
-    elseif string.match(fields[at], '^%d') then
-      out[#out + 1] = fields[at]
-      out[#out + 1] = fields[at + 1]
-    end
-  end
+  local _, seq = struct.unpack(HEAD, redis.call('HGET', keys[HEADS], args[1]))
+  local out = {row, redis.call('HGET', keys[RESTS], args[1]), redis.call('HGET', keys[GIVEN], args[1]), number(seq)}
+  for _, text in ipairs(redis.call('HGETALL', keys[FIXED + 1])) do out[#out + 1] = text end
   return out
 end)
 
--- Keys: that of the saga. Arguments: from, how many numbers to look at. Answer: last entry's number, then (number, entry) of each there is.
+-- Arguments: id. Answer: the row, its rest and what is given, or nothing.
+register('amends_store_row_v1', {'no-writes'}, function(keys, args)
+  local row = redis.call('HGET', keys[ROWS], args[1])
+  return row and {row, redis.call('HGET', keys[RESTS], args[1]), redis.call('HGET', keys[GIVEN], args[1])} or {}
+end)
+
+-- Keys: that of the saga. Arguments: id, from, how many numbers to look at. Answer: last entry's number, then (number, entry) of each there is.
 register('amends_store_entries_v1', {'no-writes'}, function(keys, args)
-  local last = redis.call('HGET', keys[FIXED + 1], 's')
-  if not last then return {} end
-  local from, fields = tonumber(args[1]), {}
-  for seq = from, math.min(from + tonumber(args[2]) - 1, tonumber(last)) do fields[#fields + 1] = number(seq) end
-  local out = {last}
+  local head = redis.call('HGET', keys[HEADS], args[1])
+  if not head then return {} end
+  local _, last = struct.unpack(HEAD, head)
+  local from, fields = tonumber(args[2]), {}
+  for seq = from, math.min(from + tonumber(args[3]) - 1, last) do fields[#fields + 1] = number(seq) end
+  local out = {number(last)}
   if #fields == 0 then return out end
   for nth, entry in ipairs(redis.call('HMGET', keys[FIXED + 1], unpack(fields))) do
     if entry then
@@ -47,7 +47,7 @@ local function statuses_of(keys)
   return out
 end
 
--- Arguments: before which number (empty: none), how many, statuses (none: any). Answer: id and row of each, newest first.
+-- Arguments: before which number (empty: none), how many, statuses (none: any). Answer: id, row, rest and what is given of each, newest first.
 register('amends_store_page_v1', {'no-writes'}, function(keys, args)
   local before, limit, wanted = args[1], tonumber(args[2]), {}
   for nth = 3, #args do wanted[#wanted + 1] = args[nth] end
@@ -66,6 +66,8 @@ register('amends_store_page_v1', {'no-writes'}, function(keys, args)
     local id = found[nth][2]
     out[#out + 1] = id
     out[#out + 1] = redis.call('HGET', keys[ROWS], id)
+    out[#out + 1] = redis.call('HGET', keys[RESTS], id)
+    out[#out + 1] = redis.call('HGET', keys[GIVEN], id)
   end
   return out
 end)

@@ -8,7 +8,7 @@ register('amends_store_post_v1', {}, function(keys, args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
   local id, input, body, posted = take(), take(), take(), take()
-  local saga = get_saga(plan, FIXED + 1)
+  local saga = get_saga(plan, FIXED + 1, id)
   if not saga.rowid then return answer(plan, {'none'}) end
   local known = hget(plan, INPUTS, mail_prefix(id) .. input)
   if known then return answer(plan, {known}) end
@@ -18,12 +18,13 @@ register('amends_store_post_v1', {}, function(keys, args)
   local mail = number(plan.mail)
   hset(plan, MAIL, mail, struct.pack(LETTER, #posted, posted, #id, id, #input, input, #body, body))
   hset(plan, INPUTS, mail_prefix(id) .. input, mail)
-  hset(plan, FIXED + 1, 'm', number(saga.mails + 1))
+  saga.mails = saga.mails + 1
+  set_head(plan, saga)
   zset(plan, WAITING, mail_prefix(id) .. struct.pack('>I8', plan.mail), '0')
   local old = get_row(plan, id)
   local new = copy(old)
   if new.epoch == '' then new.due = earlier(new.due, posted) end
-  set_row(plan, id, old, new, saga.mails + 1, saga.mails)
+  set_row(plan, id, old, new, saga.mails, saga.mails - 1)
   return answer(plan, {mail})
 end)
 
@@ -90,7 +91,7 @@ register('amends_store_prune_v1', {'allow-oom'}, function(keys, args)
       local fields = redis.call('HGETALL', keys[FIXED + nth])
       for at = 1, #fields, 2 do
         -- Entries are numbered, and begin with whether they are kept.
-        if string.match(fields[at], '^%d') and string.sub(fields[at + 1], 1, 1) == '0' then hset(plan, FIXED + nth, fields[at], false) end
+        if string.sub(fields[at + 1], 1, 1) == '0' then hset(plan, FIXED + nth, fields[at], false) end
       end
     end
   end

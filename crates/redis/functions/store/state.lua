@@ -17,9 +17,11 @@ register('amends_store_open_v1', {'allow-oom'}, function(keys, args)
   local meta = redis.call('HMGET', keys[META], 'version', 'run', 'mark')
   if not meta[1] then
     if not may_make then return {'none'} end
-    redis.call('HSET', keys[META], 'version', '1', 'store', id, 'epoch', '1', 'run', run, 'runs', run .. ' 0', 'mark', '0', 'rowid', '0', 'mail', '0',
+    redis.call('HSET', keys[META], 'version', '2', 'store', id, 'epoch', '1', 'run', run, 'runs', run .. ' 0', 'mark', '0', 'rowid', '0', 'mail', '0',
       'lease', '0')
-  elseif meta[1] == '1' and meta[2] ~= run then
+    -- A small hash is a list that each look goes through. A long value makes it a table from the beginning; no claim has an empty name.
+    redis.call('HSET', keys[CLAIMS], '', string.rep(' ', 65))
+  elseif meta[1] == '2' and meta[2] ~= run then
     note_run(keys, run, meta[3])
   end
   local found = redis.call('HMGET', keys[META], 'version', 'store', 'epoch', 'run', 'mark', 'runs')

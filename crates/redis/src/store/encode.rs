@@ -3,67 +3,105 @@
 //! A row is what the functions have to know of it, packed as `functions/store/plan.lua` says, and two texts that they keep unread: what a
 //! saga was submitted with, and what its engine last wrote.
 
+use std::borrow::Cow;
+
 use amends_core::{SagaId, Time};
 use amends_store::{DeadGroup, Error, Kind, Row, StoredEntry};
 use serde::{Deserialize, Serialize};
 
-use super::words::{Arguments, unreadable};
+use super::words::{Words, unreadable};
 
 /// What of a row never changes.
 #[derive(Serialize, Deserialize)]
-struct Fixed {
+struct Fixed<'a> {
     definition_version: u64,
-    digest: String,
+    digest: Cow<'a, str>,
 }
 
 /// What the functions need not know.
 #[derive(Serialize, Deserialize)]
-struct Rest {
-    business_state: String,
-    step: Option<String>,
-    operation: Option<String>,
-    error_class: Option<String>,
-    reason: Option<String>,
+struct Rest<'a> {
+    business_state: Cow<'a, str>,
+    step: Option<Cow<'a, str>>,
+    operation: Option<Cow<'a, str>>,
+    error_class: Option<Cow<'a, str>>,
+    reason: Option<Cow<'a, str>>,
     contradictions: u32,
     overdue: bool,
     updated_at: Time,
 }
 
-/// Adds a row to the arguments of a call, in the order of `read_row`.
-pub(super) fn add_row(arguments: &mut Arguments, row: &Row) -> Result<(), Error> {
-    let fixed = Fixed { definition_version: row.definition_version, digest: row.digest.clone() };
+/// A row as engines send it: the words of `read_row` in `functions/store/plan.lua`, each behind its length; and its rest.
+pub(super) fn written(row: &Row) -> Result<[Vec<u8>; 2], Error> {
     let rest = Rest {
-        business_state: row.business_state.clone(),
-        step: row.step.clone(),
-        operation: row.operation.clone(),
-        error_class: row.error_class.clone(),
-        reason: row.reason.clone(),
+        business_state: Cow::Borrowed(&row.business_state),
+        step: row.step.as_deref().map(Cow::Borrowed),
+        operation: row.operation.as_deref().map(Cow::Borrowed),
+        error_class: row.error_class.as_deref().map(Cow::Borrowed),
+        reason: row.reason.as_deref().map(Cow::Borrowed),
         contradictions: row.contradictions,
         overdue: row.overdue,
         updated_at: row.updated_at,
     };
     let (node, epoch) = match &row.owner {
-        Some((node, epoch)) => (node.as_str(), epoch.to_string()),
-        None => ("", String::new()),
+        Some((node, epoch)) => (node.as_str(), Some(*epoch)),
+        None => ("", None),
     };
     let dead = if row.status == Row::DEAD { dead_member(row)? } else { Vec::new() };
-    arguments
-        .add(word(&row.status)?)
-        .add(word(&row.saga)?)
-        .time(Some(row.created_at))
-        .time(row.due_at)
-        .time(row.ended_at)
-        .add(epoch)
-        .add(word(node)?)
-        .add(if row.contradictions > 0 { "1" } else { "0" })
-        .add(dead)
-        .add(json(&fixed))
-        .add(json(&rest));
-    Ok(())
+    let mut packed = Packer::with_capacity(160);
+    packed.long(word(&row.status)?.as_bytes()).long(word(&row.saga)?.as_bytes());
+    packed.time(Some(row.created_at)).time(row.due_at).time(row.ended_at);
+    packed.short(epoch.map_or_else(String::new, |epoch| epoch.to_string()).as_bytes());
+    packed.long(word(node)?.as_bytes());
+    packed.short(if row.contradictions > 0 { b"1" } else { b"0" });
+    packed.long(&dead);
+    Ok([packed.0, json(&rest)])
+}
+
+/// What a saga was submitted with, behind its fingerprint.
+pub(super) fn given(row: &Row, fingerprint: &str) -> Result<Vec<u8>, Error> {
+    let fixed = Fixed { definition_version: row.definition_version, digest: Cow::Borrowed(&row.digest) };
+    let mut packed = Packer::with_capacity(200);
+    packed.long(word(fingerprint)?.as_bytes());
+    packed.0.extend(json(&fixed));
+    Ok(packed.0)
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("invariant: plain data always encodes")
+}
+
+/// Words behind their lengths.
+pub(super) struct Packer(pub(super) Vec<u8>);
+
+impl Packer {
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    /// A word of less than 256 bytes.
+    fn short(&mut self, word: &[u8]) -> &mut Self {
+        self.0.push(u8::try_from(word.len()).expect("invariant: numbers and times are short"));
+        self.0.extend(word);
+        self
+    }
+
+    /// A word of less than 65,536 bytes.
+    pub(super) fn long(&mut self, word: &[u8]) -> &mut Self {
+        let length = u16::try_from(word.len()).expect("invariant: names are at most 4,096 bytes long");
+        self.0.extend(length.to_be_bytes());
+        self.0.extend(word);
+        self
+    }
+
+    /// A time; none is an empty word.
+    pub(super) fn time(&mut self, time: Option<Time>) -> &mut Self {
+        self.short(time.map_or_else(String::new, |time| time.0.to_string()).as_bytes())
+    }
 }
 
 /// A text whose length fits the form, and which cannot be mistaken for the end of another.
-fn word(text: &str) -> Result<&str, Error> {
+pub(super) fn word(text: &str) -> Result<&str, Error> {
     if text.len() <= 4_096 && !text.contains('\0') {
         return Ok(text);
     }
@@ -71,12 +109,9 @@ fn word(text: &str) -> Result<&str, Error> {
     Err(Error::new(Kind::Refused, format!("{shown:?} is too long, or has a NUL, for the store's index")))
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("invariant: plain data always encodes")
-}
-
-/// Reads a row as it is stored.
-pub(super) fn row(id: SagaId, bytes: &[u8]) -> Result<Row, Error> {
+/// Reads a row as functions answer it: what they know of it, its rest, what the saga was submitted with.
+pub(super) fn row(id: SagaId, words: &mut Words) -> Result<Row, Error> {
+    let (bytes, rest, given) = (&words.next()?, &words.next()?, &words.next()?);
     let mut packed = Packed { bytes, id: &id };
     let rowid = packed.number(1)?;
     let seq = packed.number(1)?;
@@ -86,8 +121,10 @@ pub(super) fn row(id: SagaId, bytes: &[u8]) -> Result<Row, Error> {
     let (_pruned, _contradicted) = (packed.take(1)?, packed.take(1)?);
     let (node, status, saga) = (packed.text(2)?, packed.text(2)?, packed.text(2)?);
     let _dead = packed.take(2)?;
-    let fixed: Fixed = packed.json()?;
-    let rest: Rest = packed.json()?;
+    let rest: Rest<'_> = serde_json::from_slice(rest).map_err(|_| damaged(&id))?;
+    let mut given = Packed { bytes: given, id: &id };
+    given.take(2)?;
+    let fixed: Fixed<'_> = serde_json::from_slice(given.bytes).map_err(|_| damaged(&id))?;
     let owner = match epoch.as_str() {
         "" => None,
         epoch => Some((node, epoch.parse().map_err(|_| damaged(&id))?)),
@@ -96,14 +133,14 @@ pub(super) fn row(id: SagaId, bytes: &[u8]) -> Result<Row, Error> {
         rowid,
         saga,
         definition_version: fixed.definition_version,
-        digest: fixed.digest,
+        digest: fixed.digest.into_owned(),
         status,
-        business_state: rest.business_state,
+        business_state: rest.business_state.into_owned(),
         seq,
-        step: rest.step,
-        operation: rest.operation,
-        error_class: rest.error_class,
-        reason: rest.reason,
+        step: rest.step.map(Cow::into_owned),
+        operation: rest.operation.map(Cow::into_owned),
+        error_class: rest.error_class.map(Cow::into_owned),
+        reason: rest.reason.map(Cow::into_owned),
         contradictions: rest.contradictions,
         overdue: rest.overdue,
         created_at,
@@ -150,10 +187,6 @@ impl<'a> Packed<'a> {
         let text = self.text(1)?;
         let time = (!text.is_empty()).then(|| text.parse().map(Time));
         time.transpose().map_err(|_| damaged(self.id))
-    }
-
-    fn json<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, Error> {
-        serde_json::from_slice(self.take(4)?).map_err(|_| damaged(self.id))
     }
 }
 

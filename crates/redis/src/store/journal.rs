@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use redis::Value;
 
-use super::encode;
+use super::encode::{self, Packer};
 use super::library::{COMMIT, ENTRIES, LOAD, PARK, saga_key};
 use super::words::{Arguments, Words, unreadable};
 use super::{RedisStore, library};
@@ -72,7 +72,7 @@ impl Journal for RedisStore {
         if words.left() == 0 {
             return Ok(None);
         }
-        let mut row = encode::row(id.clone(), &words.next()?)?;
+        let mut row = encode::row(id.clone(), &mut words)?;
         row.seq = words.number()?;
         let mut entries = entries(id, &mut words)?;
         entries.sort_unstable_by_key(|entry| entry.seq);
@@ -85,7 +85,7 @@ impl Journal for RedisStore {
         while found.len() < limit {
             let look = ENTRIES_MAX.min((limit - found.len()) as u64);
             let mut arguments = Arguments::default();
-            arguments.number(from).number(look);
+            arguments.add(id.as_str()).number(from).number(look);
             let mut words = self.link.read(&ENTRIES, &[saga_key(id)], &arguments).await?;
             if words.left() == 0 {
                 break;
@@ -101,10 +101,10 @@ impl Journal for RedisStore {
     }
 
     async fn park(&self, row: Row) -> Result<(), Error> {
-        let mut arguments = Arguments::default();
-        arguments.add(row.id.as_str()).number(row.rowid);
         let key = saga_key(&row.id);
-        encode::add_row(&mut arguments, &Row { owner: None, ..row })?;
+        let [written, rest] = encode::written(&Row { owner: None, ..row.clone() })?;
+        let mut arguments = Arguments::default();
+        arguments.add(row.id.as_str()).number(row.rowid).add(written).add(rest);
         self.link.write(&PARK, &[key], &arguments).await.map(drop)
     }
 }
@@ -124,16 +124,11 @@ impl RedisStore {
     async fn commit_part(&self, part: &[Item], lost: &HashSet<SagaId>) -> Vec<Outcome> {
         let mut call = CommitCall::default();
         let checked: Vec<Option<Error>> = part.iter().map(|item| call.add(item, lost).err()).collect();
-        let mut arguments = Arguments::default();
-        arguments.number(call.count).append(call.items);
-        let answered = match self.link.write(&COMMIT, &call.keys, &arguments).await {
-            Ok(words) => {
-                self.link.count_commit(part.len());
-                Ok(words)
-            }
-            Err(error) => Err(error),
-        };
-        let mut words = answered;
+        let (keys, arguments) = call.finish();
+        let mut words = self.link.write(&COMMIT, &keys, &arguments).await;
+        if words.is_ok() {
+            self.link.count_commit(part.len());
+        }
         let outcomes = part.iter().zip(checked).map(|(item, refused)| match (refused, &mut words) {
             (Some(error), _) => Outcome::Failed(error),
             (None, Ok(words)) => outcome(item, words).unwrap_or_else(|error| {
@@ -185,13 +180,16 @@ fn is_committed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Advanced(Advanced::Committed))
 }
 
-/// A call of the commit function while its items are added.
+/// A call of the commit function while its items are added; `functions/store/commit.lua` says its form.
 #[derive(Default)]
 struct CommitCall {
     keys: Vec<Vec<u8>>,
+    ids: Arguments,
+    /// Of each saga, whether a row of it is written over the one there is.
+    wants: Vec<u8>,
     places: HashMap<SagaId, usize>,
+    claims: Arguments,
     items: Arguments,
-    count: usize,
 }
 
 impl CommitCall {
@@ -203,67 +201,96 @@ impl CommitCall {
         if is_first && is_advance && lost.contains(saga_of(item)) {
             self.refuse(place);
         }
-        let mut arguments = Arguments::default();
         let added = item.check().and_then(|()| match item {
-            Item::Submit(submission) => add_submission(&mut arguments, place, submission),
-            Item::Advance(advance) => add_advance(&mut arguments, place, advance),
+            Item::Submit(submission) => self.add_submission(place, submission),
+            Item::Advance(advance) => self.add_advance(place, advance),
         });
-        match added {
-            Ok(()) => {
-                self.items.append(arguments);
-                self.count += 1;
-            }
-            Err(_) if is_advance => self.refuse(place),
-            Err(_) => {}
+        if added.is_err() && is_advance {
+            self.refuse(place);
         }
         added
     }
 
-    fn refuse(&mut self, place: usize) {
-        self.items.add("x").number(place);
-        self.count += 1;
+    fn add_submission(&mut self, place: usize, submission: &Submission) -> Result<(), Error> {
+        let Submission { row, entries, claims, fingerprint, nonce } = submission;
+        let given = encode::given(row, fingerprint)?;
+        let [row, rest] = encode::written(row)?;
+        self.items.add(header(b's', place, claims, entries).0).add(row).add(rest).add(given);
+        self.add_claims(claims);
+        self.add_entries(entries, *nonce);
+        Ok(())
     }
 
-    /// The place of a saga's key, counted from 1 as Lua does.
+    fn add_advance(&mut self, place: usize, advance: &Advance) -> Result<(), Error> {
+        let Advance { id: _, rowid, after, entries, row, release_claims, take_claims, mail, nonce } = advance;
+        let row = row.as_ref().map(encode::written).transpose()?;
+        let mut header = header(b'a', place, take_claims, entries);
+        header.0.extend(count(mail.len()));
+        header.0.extend([u8::from(row.is_some()), u8::from(*release_claims)]);
+        header.0.extend(rowid.to_be_bytes());
+        header.0.extend(after.to_be_bytes());
+        header.time(Some(advance.at()));
+        self.items.add(header.0);
+        if let Some([row, rest]) = row {
+            self.wants[place - 1] = b'1';
+            self.items.add(row).add(rest);
+        }
+        for (mail, answer) in mail {
+            self.items.number(mail).add(answer.as_slice());
+        }
+        self.add_claims(take_claims);
+        self.add_entries(entries, *nonce);
+        Ok(())
+    }
+
+    fn add_claims(&mut self, claims: &[String]) {
+        for claim in claims {
+            self.claims.add(claim.as_bytes());
+        }
+    }
+
+    fn add_entries(&mut self, entries: &[StoredEntry], nonce: u64) {
+        for entry in entries {
+            self.items.add(encode::entry(entry, nonce));
+        }
+    }
+
+    fn refuse(&mut self, place: usize) {
+        self.items.add(header(b'x', place, &[], &[]).0);
+    }
+
+    /// The place of a saga, counted from 1 as Lua does.
     fn place(&mut self, id: &SagaId) -> usize {
         if let Some(place) = self.places.get(id) {
             return *place;
         }
         self.keys.push(saga_key(id));
+        self.ids.add(id.as_str());
+        self.wants.push(b'0');
         self.places.insert(id.clone(), self.keys.len());
         self.keys.len()
     }
+
+    /// The keys of the sagas, and the arguments.
+    fn finish(self) -> (Vec<Vec<u8>>, Arguments) {
+        let mut arguments = self.ids;
+        arguments.add(self.wants).number(self.claims.len()).append(self.claims).append(self.items);
+        (self.keys, arguments)
+    }
 }
 
-fn add_submission(arguments: &mut Arguments, place: usize, submission: &Submission) -> Result<(), Error> {
-    let Submission { row, entries, claims, fingerprint, nonce } = submission;
-    arguments.add("s").number(place).add(row.id.as_str()).add(fingerprint.as_str()).many(claims);
-    encode::add_row(arguments, row)?;
-    add_entries(arguments, entries, *nonce);
-    Ok(())
+/// What every item begins with.
+fn header(kind: u8, place: usize, claims: &[String], entries: &[StoredEntry]) -> Packer {
+    let mut header = Packer::with_capacity(96);
+    header.0.push(kind);
+    for number in [place, claims.len(), entries.len()] {
+        header.0.extend(count(number));
+    }
+    header
 }
 
-fn add_advance(arguments: &mut Arguments, place: usize, advance: &Advance) -> Result<(), Error> {
-    let Advance { id, rowid, after, entries, row, release_claims, take_claims, mail, nonce } = advance;
-    arguments.add("a").number(place).add(id.as_str()).number(rowid).number(after);
-    arguments.add(if *release_claims { "1" } else { "0" }).time(Some(advance.at())).many(take_claims);
-    arguments.number(2 * mail.len());
-    for (mail, answer) in mail {
-        arguments.number(mail).add(answer.as_slice());
-    }
-    arguments.add(if row.is_some() { "1" } else { "0" });
-    if let Some(row) = row {
-        encode::add_row(arguments, row)?;
-    }
-    add_entries(arguments, entries, *nonce);
-    Ok(())
-}
-
-fn add_entries(arguments: &mut Arguments, entries: &[StoredEntry], nonce: u64) {
-    arguments.number(entries.len());
-    for entry in entries {
-        arguments.number(entry.seq).add(encode::entry(entry, nonce));
-    }
+fn count(number: usize) -> [u8; 4] {
+    u32::try_from(number).expect("invariant: calls are far smaller").to_be_bytes()
 }
 
 /// Reads the answer to one item.
@@ -287,6 +314,6 @@ fn holder(words: &mut Words) -> Result<Box<Holder>, Error> {
     let claim = words.text()?;
     let since: Time = words.time()?.unwrap_or_default();
     let saga = words.id()?;
-    let row = encode::row(saga.clone(), &words.next()?)?;
+    let row = encode::row(saga.clone(), words)?;
     Ok(Box::new(Holder { claim, saga, since, row }))
 }

@@ -8,7 +8,7 @@ use crate::client::{Function, Library};
 const SHARDS: u16 = 1_024;
 
 /// The keys that every function is given first; the order is that of `functions/store/plan.lua`.
-pub(super) const FIXED: [&str; 20] = [
+pub(super) const FIXED: [&str; 23] = [
     "amends:store:meta",
     "amends:store:rows",
     "amends:store:claims",
@@ -29,16 +29,18 @@ pub(super) const FIXED: [&str; 20] = [
     "amends:store:definitions",
     "amends:store:digests",
     "amends:store:versions",
+    "amends:store:heads",
+    "amends:store:given",
+    "amends:store:rests",
 ];
 
-pub(super) const ROWS: &str = FIXED[1];
 pub(super) const DUE: &str = FIXED[3];
 pub(super) const ANSWERS: &str = FIXED[13];
 pub(super) const DEFINITIONS: &str = FIXED[17];
 pub(super) const DIGESTS: &str = FIXED[18];
 pub(super) const VERSIONS: &str = FIXED[19];
 
-/// The key of a saga's journal, claims and counts.
+/// The key of a saga's journal.
 pub(super) fn saga_key(id: &SagaId) -> Vec<u8> {
     let shard = crate::client::slot(id.as_str().as_bytes()) % SHARDS;
     format!("amends:{{s{shard:04}}}:saga:{id}").into_bytes()
@@ -84,6 +86,7 @@ pub(super) static ENDED: Function = function("amends_store_ended_v1", READS);
 pub(super) static PRUNE: Function = function("amends_store_prune_v1", WRITES_ALWAYS);
 pub(super) static LOAD: Function = function("amends_store_load_v1", READS);
 pub(super) static ENTRIES: Function = function("amends_store_entries_v1", READS);
+pub(super) static ROW: Function = function("amends_store_row_v1", READS);
 pub(super) static PAGE: Function = function("amends_store_page_v1", READS);
 pub(super) static DEAD: Function = function("amends_store_dead_v1", READS);
 pub(super) static STATS: Function = function("amends_store_stats_v1", READS);

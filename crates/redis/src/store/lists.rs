@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use amends_core::{SagaId, Time};
 use amends_store::{Cursor, DeadGroup, Error, ListFilter, Lists, Page, Row, Stats};
 use async_trait::async_trait;
-use redis::Value;
 
-use super::library::{DEAD, PAGE, ROWS, STATS};
+use super::library::{DEAD, PAGE, ROW, STATS};
 use super::words::{Arguments, Words, unreadable};
 use super::{RedisStore, encode};
 
@@ -57,13 +56,13 @@ impl Lists for RedisStore {
     }
 
     async fn row(&self, id: &SagaId) -> Result<Option<Row>, Error> {
-        let mut get = redis::cmd("HGET");
-        get.arg(ROWS).arg(id.as_str());
-        match self.link.ask(get).await? {
-            Value::Nil => Ok(None),
-            Value::BulkString(bytes) => encode::row(id.clone(), &bytes).map(Some),
-            _ => Err(unreadable(&format!("the row of saga {id}"), "no bytes")),
+        let mut arguments = Arguments::default();
+        arguments.add(id.as_str());
+        let mut words = self.link.read(&ROW, &[], &arguments).await?;
+        if words.left() == 0 {
+            return Ok(None);
         }
+        encode::row(id.clone(), &mut words).map(Some)
     }
 
     async fn dead_groups(&self, limit: usize) -> Result<Vec<DeadGroup>, Error> {
@@ -126,10 +125,10 @@ impl RedisStore {
             arguments.add(status.as_bytes());
         }
         let mut words: Words = self.link.read(&PAGE, &[], &arguments).await?;
-        let mut rows = Vec::with_capacity(words.left() / 2);
+        let mut rows = Vec::with_capacity(words.left() / 4);
         while words.left() > 0 {
             let id = words.id()?;
-            rows.push(encode::row(id, &words.next()?)?);
+            rows.push(encode::row(id, &mut words)?);
         }
         Ok(rows)
     }

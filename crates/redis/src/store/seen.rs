@@ -46,9 +46,9 @@ impl Found {
         if version == "none" {
             return Ok(None);
         }
-        if version != "1" {
+        if version != "2" {
             let message = format!(
-                "the store is of version {version}, which this program does not know: use a newer one"
+                "the store is of version {version}, and this program knows version 2: use the program that made it, or begin with an empty server"
             );
             return Err(Error::new(Kind::Refused, message));
         }

@@ -25,17 +25,13 @@ impl Arguments {
         self.add(time.map_or_else(String::new, |time| time.0.to_string()))
     }
 
-    /// How many, and then each.
-    pub(super) fn many(&mut self, words: &[String]) -> &mut Self {
-        self.number(words.len());
-        for word in words {
-            self.add(word.as_bytes());
-        }
+    pub(super) fn append(&mut self, mut other: Self) -> &mut Self {
+        self.0.append(&mut other.0);
         self
     }
 
-    pub(super) fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn as_words(&self) -> impl Iterator<Item = &[u8]> {

@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+
+mod amends;
+mod builder;
+mod call;
+mod dispatch;
+mod failure;
+mod handle;
+mod handler;
+mod saga;
+mod step;
+mod store;
+mod tree;
+
+pub use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry};
+pub use amends_core::{SagaId, Status};
+pub use amends_engine::{Config, Engine, Refused, View};
+pub use amends_participants::ParticipantConfig;
+
+pub use crate::amends::Amends;
+pub use crate::builder::{Builder, StartError};
+pub use crate::call::{Call, FactError};
+pub use crate::failure::{Failure, Found, Undone};
+pub use crate::handle::{Facts, Handle, Outcome};
+pub use crate::saga::{Invalid, Saga, SagaBuilder};
+pub use crate::step::{NoAction, Step};

@@ -1,7 +1,7 @@
 //! The first round trip of a batch: locks what it moves, and looks at all that its items depend on.
 
 use amends_core::Time;
-use amends_store::batch::{Held, Look};
+use amends_store::batch::{Arrived, Held, Look};
 use amends_store::{Error, Item};
 use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
@@ -24,6 +24,10 @@ const LAST: &str =
     FROM amends.saga s WHERE s.rowid = ANY($1)";
 
 const KNOWN: &str = "SELECT id, fingerprint FROM amends.saga WHERE id = ANY($1)";
+
+// Refused ones keep nobody from their id.
+const ARRIVED: &str =
+    "SELECT id, number, fingerprint FROM amends.submission WHERE id = ANY($1) AND due_at IS NOT NULL";
 
 const CLAIMS: &str = concat!(
     "SELECT ",
@@ -86,10 +90,11 @@ impl Names {
 pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Looked, Error> {
     let names = Names::of(batch);
     let wanted = rows::limit(names.ids.len());
-    let asked: [(&'static str, bool, &(dyn ToSql + Sync)); 7] = [
+    let asked: [(&'static str, bool, &(dyn ToSql + Sync)); 8] = [
         (LOCK, names.moved.is_empty(), &names.moved),
         (LAST, names.moved.is_empty(), &names.moved),
         (KNOWN, names.ids.is_empty(), &names.ids),
+        (ARRIVED, names.ids.is_empty(), &names.ids),
         (CLAIMS, names.claims.is_empty(), &names.claims),
         (TAKERS, names.taking.is_empty(), &names.taking),
         (MAIL, names.let_go.is_empty(), &names.let_go),
@@ -138,6 +143,10 @@ fn read(look: &mut Look, sql: &'static str, row: &tokio_postgres::Row) -> Result
         }
         KNOWN => {
             look.known.insert(get(row, 0)?, get(row, 1)?);
+        }
+        ARRIVED => {
+            let arrived = Arrived { number: number(row, 1)?, fingerprint: get(row, 2)? };
+            look.arrived.insert(get(row, 0)?, arrived);
         }
         CLAIMS => {
             let holder = rows::row(row)?;

@@ -18,7 +18,7 @@ use crate::url::PostgresUrl;
 const CONNECTIONS_MAX: usize = 8;
 
 /// How long a connection may take to be made, or to come free.
-const CONNECT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// How long the server may take to answer. Its own limits, below, are shorter: this one ends what hangs on the way.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(40);
@@ -37,7 +37,7 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Connections to one database.
 pub(crate) struct Pool {
-    url: PostgresUrl,
+    pub(crate) url: PostgresUrl,
     slots: Semaphore,
     idle: Mutex<Vec<Session>>,
     pub(crate) health: Health,
@@ -64,7 +64,10 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     pub(crate) fn new(mut url: PostgresUrl) -> Self {
-        url.config.application_name("amends").connect_timeout(CONNECT_MAX);
+        if url.config.get_application_name().is_none() {
+            url.config.application_name("amends");
+        }
+        url.config.connect_timeout(CONNECT_MAX);
         url.config.keepalives_idle(Duration::from_secs(30)).tcp_user_timeout(ANSWER_MAX);
         Self {
             url,

@@ -8,6 +8,7 @@ use amends_store::{Error, Gauge, Health};
 use tokio::task::AbortHandle;
 
 use crate::error::Call;
+use crate::knock::Knocks;
 use crate::pool::Pool;
 use crate::unsure::Unsure;
 use crate::url::PostgresUrl;
@@ -29,6 +30,7 @@ pub struct PostgresStore {
     pub(crate) unsure: Unsure,
     pub(crate) commits: AtomicU64,
     pub(crate) items: AtomicU64,
+    pub(crate) knocks: Knocks,
     probe: AbortHandle,
 }
 
@@ -46,7 +48,7 @@ impl PostgresStore {
         conn.done();
         let probe = tokio::spawn(probe(Arc::clone(&pool))).abort_handle();
         let (commits, items) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { pool, unsure: Unsure::default(), commits, items, probe })
+        Ok(Self { pool, unsure: Unsure::default(), commits, items, knocks: Knocks::default(), probe })
     }
 
     /// Reads a URL. What it says is not repeated in the error: it may hold a password.

@@ -1,7 +1,7 @@
 //! Due work and take-over. What is looked up is in partial indexes, so that it costs what is due, not what exists.
 
 use amends_core::{SagaId, Time};
-use amends_store::{Due, Error, NodeLease, Work};
+use amends_store::{Due, Error, Intake, NodeLease, Work};
 use async_trait::async_trait;
 
 use crate::PostgresStore;
@@ -75,6 +75,10 @@ impl Work for PostgresStore {
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         let row = self.pool.query_opt(Call::Reads, NEXT_DUE, &[]).await?;
         row.map(|row| get(&row, 0).map(Time)).transpose()
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
     }
 }
 

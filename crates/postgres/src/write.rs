@@ -19,6 +19,8 @@ const SAGAS: &str = "INSERT INTO amends.saga (rowid, id, fingerprint, saga, defi
 const ENTRIES: &str = "INSERT INTO amends.entry (saga, seq, nonce, at, keep, body)
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::bytea[])";
 
+const ADOPTED: &str = "DELETE FROM amends.submission WHERE number = ANY($1::bigint[])";
+
 const RELEASE: &str = "DELETE FROM amends.claim WHERE saga = ANY($1::bigint[])";
 
 const CLAIMS: &str = "INSERT INTO amends.claim (name, saga, since) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])";
@@ -97,7 +99,7 @@ pub(crate) fn ended(
 
 /// The statements that there is something for, in the order in which all batches run them.
 fn columns(writes: &Writes) -> Result<Vec<(&'static str, Vec<Column>)>, Error> {
-    let Writes { sagas, entries, released, claims, answers, rows } = writes;
+    let Writes { sagas, adopted, entries, released, claims, answers, rows } = writes;
     let bytes = entries.iter().map(|(_, entry, _)| entry.body.len()).chain(answers.values().map(Vec::len));
     let bytes: usize = bytes.sum();
     if bytes > BATCH_BYTES_MAX {
@@ -108,6 +110,9 @@ fn columns(writes: &Writes) -> Result<Vec<(&'static str, Vec<Column>)>, Error> {
     let mut all = Vec::new();
     if !sagas.is_empty() {
         all.push((SAGAS, saga_columns(sagas.values())?));
+    }
+    if !adopted.is_empty() {
+        all.push((ADOPTED, vec![column(adopted, |number| int(*number))?]));
     }
     if !entries.is_empty() {
         let columns: Vec<Column> = vec![

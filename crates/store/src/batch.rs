@@ -15,6 +15,8 @@ pub struct Look {
     pub sagas: HashMap<u64, (String, u64)>,
     /// Fingerprints, by id, of those that are to be submitted and are there.
     pub known: HashMap<String, String>,
+    /// Rows of callers' transactions that wait to become those that are to be submitted, by id (see [`crate::Intake`]).
+    pub arrived: HashMap<String, Arrived>,
     /// Claims that the batch names and somebody holds.
     pub claims: HashMap<String, Held>,
     /// Rows of holders, and of those that are to take claims.
@@ -23,6 +25,15 @@ pub struct Look {
     pub mails: HashMap<u64, Vec<(u64, Time)>>,
     /// Numbers for new sagas, last first: at least as many as the batch submits.
     pub numbers: Vec<u64>,
+}
+
+/// A row of a caller's transaction that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its number.
+    pub number: u64,
+    /// Its fingerprint, as [`amends_core::json::fingerprint`] makes it.
+    pub fingerprint: String,
 }
 
 /// A claim that is held.
@@ -39,6 +50,8 @@ pub struct Held {
 pub struct Writes {
     /// Sagas to be made, with their fingerprints, by id: the order in which two batches meet.
     pub sagas: BTreeMap<String, (Row, String)>,
+    /// Numbers of rows of callers' transactions that have become sagas by this batch: they go.
+    pub adopted: Vec<u64>,
     /// (saga, entry, nonce).
     pub entries: Vec<(u64, StoredEntry, u64)>,
     /// Sagas whose claims of before this batch are released.
@@ -55,8 +68,9 @@ impl Writes {
     /// Whether nothing is to be written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { sagas, entries, released, claims, answers, rows } = self;
+        let Self { sagas, adopted, entries, released, claims, answers, rows } = self;
         sagas.is_empty()
+            && adopted.is_empty()
             && entries.is_empty()
             && released.is_empty()
             && claims.is_empty()
@@ -119,11 +133,18 @@ impl Deciding {
         if let Some(known) = self.look.known.get(row.id.as_str()) {
             return if known == fingerprint { Submitted::Same } else { Submitted::Different };
         }
+        // A caller's transaction that has committed came first.
+        let arrived = self.look.arrived.get(row.id.as_str());
+        if arrived.is_some_and(|arrived| arrived.fingerprint != *fingerprint) {
+            return Submitted::Different;
+        }
+        let adopted = arrived.map(|arrived| arrived.number);
         if let Some(holder) = self.holder(claims, 0) {
             return Submitted::Held(Box::new(holder));
         }
         let rowid = self.look.numbers.pop().expect("invariant: a number was fetched for each submission");
         let row = Row { rowid, seq: entries.last().map_or(0, |entry| entry.seq), ..row.clone() };
+        self.writes.adopted.extend(adopted);
         self.take(claims, rowid, row.created_at);
         self.append(rowid, entries, *nonce);
         self.look.known.insert(row.id.to_string(), fingerprint.clone());

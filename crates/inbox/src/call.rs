@@ -124,6 +124,12 @@ impl Action {
         Self { key, request, keep: Keep::default() }
     }
 
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// Keeps its record for another time than the default.
     #[must_use]
     pub fn keep(self, keep: Keep) -> Self {
@@ -145,6 +151,18 @@ impl Compensation {
     #[must_use]
     pub fn new(key: Key, action_key: Key, request: RequestHash) -> Self {
         Self { key, action_key, request, keep: Keep::default() }
+    }
+
+    /// Its own key.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The key of the action that it undoes.
+    #[must_use]
+    pub fn action_key(&self) -> &Key {
+        &self.action_key
     }
 
     /// Keeps its record, and that of the action, for another time than the default.

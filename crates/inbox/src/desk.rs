@@ -16,11 +16,6 @@ pub(crate) struct Taking<'a> {
 
 /// A database, seen through a transaction.
 pub(crate) trait Desk {
-    /// What effects work with.
-    type Connection;
-
-    fn connection(&mut self) -> &mut Self::Connection;
-
     /// Inserts the row of a call, and tells whether this call is the first. Waits for any other transaction that has inserted it and is not over.
     async fn take(&mut self, row: &Taking<'_>) -> Result<bool, Error>;
 

@@ -1,16 +1,16 @@
 //! What can go wrong, and what to do then.
 
-/// Any error, as effects give it.
+/// Any error of the caller's own.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why nothing was answered. Roll the transaction back, whatever it was: nothing of it is to stay.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database failed or refused a statement of the inbox.
-    #[error("the inbox's database failed: {0}")]
+    /// The database failed, or refused a statement.
+    #[error("the database failed: {0}")]
     Database(#[source] BoxError),
-    /// The effect failed. It is no refusal: the next call tries again.
-    #[error("the effect failed: {0}")]
+    /// The caller's own code failed. It is no refusal: nothing is kept, and the next call tries again.
+    #[error("it could not be carried out: {0}")]
     Effect(#[source] BoxError),
     /// The key was used with another request, for another operation, or for undoing another action. Nothing ran.
     #[error(
@@ -80,6 +80,12 @@ impl Error {
             | Self::Corrupt { .. }
             | Self::Fact(_) => 500,
         }
+    }
+}
+
+impl From<BoxError> for Error {
+    fn from(e: BoxError) -> Self {
+        Self::Effect(e)
     }
 }
 

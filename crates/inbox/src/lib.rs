@@ -12,31 +12,33 @@
 //! This is what a definition declares by `fenced = true`.
 //!
 //! ```no_run
-//! # #[cfg(feature = "postgres")]
-//! # async fn handle(pool: sqlx::PgPool, key: &str, body: &[u8]) -> Result<(u16, serde_json::Value), Box<dyn std::error::Error>> {
-//! use amends_inbox::{Action, Key, Outcome, RequestHash, postgres};
+//! # #[cfg(feature = "postgres")] mod example {
+//! use amends_inbox::{Action, Answer, Begun, Error, Outcome, postgres};
 //! use serde_json::json;
 //!
-//! let action = Action::new(Key::from_header(key)?, RequestHash::of(&[b"POST /slots", body]));
-//! let answered = postgres::transaction(&pool, async |tx| {
-//!     let book = async |db: &mut sqlx::PgConnection| {
-//!         let taken = sqlx::query("UPDATE slot SET free = free - 1 WHERE day = 'mon' AND free > 0").execute(db).await?;
-//!         Ok(match taken.rows_affected() {
-//!             0 => Outcome::rejected("no slot is free"),
-//!             _ => Outcome::Done(json!({ "day": "mon" })),
-//!         })
+//! async fn book(pool: &sqlx::PgPool, action: &Action) -> Result<Answer, Error> {
+//!     let mut tx = pool.begin().await?;
+//!     let answer = match postgres::action(&mut tx, action).await? {
+//!         Begun::Answered(answer) => answer,
+//!         Begun::First(ticket) => {
+//!             let take = "UPDATE slot SET free = free - 1 WHERE day = 'mon' AND free > 0";
+//!             let outcome = match sqlx::query(take).execute(&mut *tx).await?.rows_affected() {
+//!                 0 => Outcome::rejected("no slot is free"),
+//!                 _ => Outcome::Done(json!({ "day": "mon" })),
+//!             };
+//!             postgres::settle(&mut tx, ticket, outcome).await?
+//!         }
 //!     };
-//!     postgres::action(tx, &action, book).await
-//! });
-//! match answered.await {
-//!     Ok(answer) => Ok((answer.status(), answer.body())),
-//!     Err(e) => Ok((e.status(), json!({ "title": e.to_string() }))),
+//!     tx.commit().await?;
+//!     Ok(answer)
 //! }
 //! # }
 //! ```
 //!
-//! The modules [`postgres`], [`mysql`] and [`sqlite`] have the same functions: `install`, `action`, `compensation`, `query`, `forget`, and
-//! for the first two `transaction`, which repeats what a deadlock or a serialization failure ended. Their SQL is in the folder `sql` of this crate;
+//! [`Answer`] and [`Error`] know the HTTP status and body that the engine reads them by. Errors that a deadlock or a serialization failure
+//! made are repeated with the whole transaction: [`Attempts`].
+//!
+//! The modules `postgres`, `mysql` and `sqlite`, each behind a feature of its name, have the same functions. Their SQL is in the folder `sql` of this crate;
 //! `docs/inbox.md` tells the rules, so that any language can follow them.
 
 #[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
@@ -52,14 +54,14 @@ pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod record;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod repeat;
 mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod ticket;
 
 pub use answer::{ANSWER_BYTES_MAX, Answer, Found, Outcome};
 pub use call::{Action, BadKey, Compensation, KEY_BYTES_MAX, Keep, Key, RequestHash};
 pub use error::{BoxError, Error};
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub use repeat::ATTEMPTS_MAX;
+pub use repeat::{ATTEMPTS_MAX, Attempts};
+pub use ticket::{Begun, Ticket};

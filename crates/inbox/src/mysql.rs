@@ -2,16 +2,15 @@
 //!
 //! READ COMMITTED and REPEATABLE READ will do; READ COMMITTED waits less. Three calls of one key of which the first one rolls back can end in a
 //! deadlock at either level (each of the two that waited locks the gap that the other one needs), which the server resolves by ending
-//! one: repeat the whole transaction, as [`transaction`] does.
+//! one: repeat the whole transaction ([`Attempts`](crate::Attempts)).
 
-use serde_json::Value;
 use sqlx::mysql::{MySqlConnection, MySqlDatabaseError, MySqlPool, MySqlRow};
 use sqlx::{Executor as _, MySql, Row as _, Transaction};
 
 use crate::desk::{Desk, Taking};
 use crate::record::{Columns, Record, Settled};
 use crate::sql::statement;
-use crate::{Action, Answer, BoxError, Compensation, Error, Found, Keep, Key, Outcome, flow, repeat};
+use crate::{Action, Answer, Begun, Compensation, Error, Found, Keep, Key, Outcome, Ticket, flow};
 
 /// All statements, as they are in the file: for your own migrations, and for other languages.
 pub const SQL: &str = include_str!("../sql/mysql.sql");
@@ -35,48 +34,43 @@ pub async fn install(pool: &MySqlPool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs `body` in a transaction and commits it; and again, up to [`ATTEMPTS_MAX`](crate::ATTEMPTS_MAX) times, if it ends with an error that is
-/// [retryable](Error::is_retryable). So `body` may run more than once, though what it does in the database stays once: effects elsewhere have no place in it.
+/// Begins an action in the caller's transaction, or gives the answer of the first call under its key. Commit what it answers, a refusal too; roll
+/// back upon an error.
+///
+/// A call under a key that another transaction works on waits until that is over. If this one is the first, carry it out in this transaction
+/// and [`settle`] it; an effect is free to read and write, but must not commit or roll back, nor go on after a deadlock: the
+/// transaction is over then, and what follows would be committed statement by statement.
 ///
 /// # Errors
-/// The last attempt's. If the connection was lost while it committed, it is not known whether it did; the same call again tells.
-pub async fn transaction<T>(
-    pool: &MySqlPool,
-    body: impl AsyncFnMut(&mut Transaction<'static, MySql>) -> Result<T, Error>,
-) -> Result<T, Error> {
-    repeat::transaction(pool, body).await
+/// See [`Error`]. Those that are [retryable](Error::is_retryable) ask for a new transaction: [`Attempts`](crate::Attempts).
+pub async fn action(tx: &mut Transaction<'_, MySql>, action: &Action) -> Result<Begun, Error> {
+    flow::action(&mut MySqlDesk(tx), action).await
 }
 
-/// Carries an action out in the caller's transaction, or gives the answer of the first call under its key. Commit whatever it answers, a refusal
-/// too; roll back upon an error.
+/// Begins to undo an action in the caller's transaction, or gives the answer. Commit what it answers; roll back upon an error.
 ///
-/// A call under a key that another transaction works on waits until that is over. `effect` runs at most once, between the record's insertion
-/// and its end; its fact is what is answered. What it wrote before it answered [`Outcome::Rejected`] is undone. If it fails, nothing is kept and the
-/// next call tries again. It must not commit or roll back, nor go on after a deadlock: the transaction is over then, and what follows would be
-/// committed statement by statement.
+/// It is [`Begun::First`] only if the action was carried out and is not undone yet. An action that never ran gets a tombstone: it never will.
 ///
 /// # Errors
-/// See [`Error`].
-pub async fn action(
-    tx: &mut Transaction<'_, MySql>,
-    action: &Action,
-    effect: impl AsyncFnOnce(&mut MySqlConnection) -> Result<Outcome, BoxError>,
-) -> Result<Answer, Error> {
-    flow::action(&mut MySqlDesk(tx), action, effect).await
-}
-
-/// Undoes an action in the caller's transaction, or gives the answer of the first call under the compensation's key. Commit whatever it answers; roll back upon an error.
-///
-/// `undo` runs only if the action was carried out and is not undone yet, and gets its fact. An action that never ran gets a tombstone: it never will.
-///
-/// # Errors
-/// See [`Error`].
+/// As of [`action`].
 pub async fn compensation(
     tx: &mut Transaction<'_, MySql>,
     compensation: &Compensation,
-    undo: impl AsyncFnOnce(&mut MySqlConnection, &Value) -> Result<Outcome, BoxError>,
+) -> Result<Begun, Error> {
+    flow::compensation(&mut MySqlDesk(tx), compensation).await
+}
+
+/// Keeps what an effect came to, in the transaction that began it, and gives the answer to send once that is committed. What the effect wrote before it
+/// was refused ([`Outcome::Rejected`]) is undone.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn settle(
+    tx: &mut Transaction<'_, MySql>,
+    ticket: Ticket,
+    outcome: Outcome,
 ) -> Result<Answer, Error> {
-    flow::compensation(&mut MySqlDesk(tx), compensation, undo).await
+    flow::settle(&mut MySqlDesk(tx), ticket, outcome).await
 }
 
 /// What became of a key. It waits for nobody, and changes nothing. In a transaction under REPEATABLE READ it tells what was so when that
@@ -113,12 +107,6 @@ pub(crate) fn is_retryable(error: &MySqlDatabaseError) -> bool {
 struct MySqlDesk<'t, 'c>(&'t mut Transaction<'c, MySql>);
 
 impl Desk for MySqlDesk<'_, '_> {
-    type Connection = MySqlConnection;
-
-    fn connection(&mut self) -> &mut MySqlConnection {
-        self.0
-    }
-
     async fn take(&mut self, row: &Taking<'_>) -> Result<bool, Error> {
         let taking = sqlx::query(TAKE)
             .bind(row.key.as_str().as_bytes())
@@ -126,7 +114,7 @@ impl Desk for MySqlDesk<'_, '_> {
             .bind(row.action_key.map(|key| key.as_str().as_bytes()))
             .bind(row.request.as_bytes())
             .bind(row.keep.as_secs());
-        match taking.execute(self.connection()).await {
+        match taking.execute(&mut **self.0).await {
             Ok(_) => Ok(true),
             // The statement alone is undone; the transaction goes on, and holds the row that was met.
             Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
@@ -136,12 +124,12 @@ impl Desk for MySqlDesk<'_, '_> {
 
     async fn seal(&mut self, action_key: &Key, keep: Keep) -> Result<(), Error> {
         let sealing = sqlx::query(SEAL).bind(action_key.as_str().as_bytes()).bind(keep.as_secs());
-        sealing.execute(self.connection()).await?;
+        sealing.execute(&mut **self.0).await?;
         Ok(())
     }
 
     async fn read(&mut self, key: &Key) -> Result<Option<Record>, Error> {
-        record(self.connection(), READ, key).await
+        record(&mut **self.0, READ, key).await
     }
 
     async fn settle(&mut self, key: &Key, settled: &Settled) -> Result<bool, Error> {
@@ -149,12 +137,12 @@ impl Desk for MySqlDesk<'_, '_> {
             .bind(settled.state.as_str())
             .bind(&settled.text)
             .bind(key.as_str().as_bytes());
-        Ok(settling.execute(self.connection()).await?.rows_affected() == 1)
+        Ok(settling.execute(&mut **self.0).await?.rows_affected() == 1)
     }
 
     async fn undone(&mut self, action_key: &Key, by: &Key) -> Result<bool, Error> {
         let undone = sqlx::query(UNDONE).bind(by.as_str().as_bytes()).bind(action_key.as_str().as_bytes());
-        Ok(undone.execute(self.connection()).await?.rows_affected() == 1)
+        Ok(undone.execute(&mut **self.0).await?.rows_affected() == 1)
     }
 
     async fn mark(&mut self) -> Result<(), Error> {

@@ -1,16 +1,15 @@
 //! The inbox in PostgreSQL, in transactions of `sqlx`.
 //!
 //! Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE a call that waited for another ends with a serialization failure and is to be repeated
-//! ([`transaction`] does); under READ COMMITTED it goes on.
+//! ([`Attempts`](crate::Attempts)); under READ COMMITTED it goes on.
 
-use serde_json::Value;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgPool, PgRow};
 use sqlx::{Executor as _, Postgres, Row as _, Transaction};
 
 use crate::desk::{Desk, Taking};
 use crate::record::{Columns, Record, Settled};
 use crate::sql::statement;
-use crate::{Action, Answer, BoxError, Compensation, Error, Found, Keep, Key, Outcome, flow, repeat};
+use crate::{Action, Answer, Begun, Compensation, Error, Found, Keep, Key, Outcome, Ticket, flow};
 
 /// All statements, as they are in the file: for your own migrations, and for other languages.
 pub const SQL: &str = include_str!("../sql/postgres.sql");
@@ -40,47 +39,42 @@ pub async fn install(pool: &PgPool) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-/// Runs `body` in a transaction and commits it; and again, up to [`ATTEMPTS_MAX`](crate::ATTEMPTS_MAX) times, if it ends with an error that is
-/// [retryable](Error::is_retryable). So `body` may run more than once, though what it does in the database stays once: effects elsewhere have no place in it.
+/// Begins an action in the caller's transaction, or gives the answer of the first call under its key. Commit what it answers, a refusal too; roll
+/// back upon an error.
+///
+/// A call under a key that another transaction works on waits until that is over. If this one is the first, carry it out in this transaction
+/// and [`settle`] it; an effect is free to read and write, but must not commit or roll back.
 ///
 /// # Errors
-/// The last attempt's. If the connection was lost while it committed, it is not known whether it did; the same call again tells.
-pub async fn transaction<T>(
-    pool: &PgPool,
-    body: impl AsyncFnMut(&mut Transaction<'static, Postgres>) -> Result<T, Error>,
-) -> Result<T, Error> {
-    repeat::transaction(pool, body).await
+/// See [`Error`]. Those that are [retryable](Error::is_retryable) ask for a new transaction: [`Attempts`](crate::Attempts).
+pub async fn action(tx: &mut Transaction<'_, Postgres>, action: &Action) -> Result<Begun, Error> {
+    flow::action(&mut PgDesk(tx), action).await
 }
 
-/// Carries an action out in the caller's transaction, or gives the answer of the first call under its key. Commit whatever it answers, a refusal
-/// too; roll back upon an error.
+/// Begins to undo an action in the caller's transaction, or gives the answer. Commit what it answers; roll back upon an error.
 ///
-/// A call under a key that another transaction works on waits until that is over. `effect` runs at most once, between the record's insertion
-/// and its end; its fact is what is answered. What it wrote before it answered [`Outcome::Rejected`] is undone. If it fails, nothing is kept and the
-/// next call tries again. It must not commit or roll back.
+/// It is [`Begun::First`] only if the action was carried out and is not undone yet. An action that never ran gets a tombstone: it never will.
 ///
 /// # Errors
-/// See [`Error`].
-pub async fn action(
-    tx: &mut Transaction<'_, Postgres>,
-    action: &Action,
-    effect: impl AsyncFnOnce(&mut PgConnection) -> Result<Outcome, BoxError>,
-) -> Result<Answer, Error> {
-    flow::action(&mut PgDesk(tx), action, effect).await
-}
-
-/// Undoes an action in the caller's transaction, or gives the answer of the first call under the compensation's key. Commit whatever it answers; roll back upon an error.
-///
-/// `undo` runs only if the action was carried out and is not undone yet, and gets its fact. An action that never ran gets a tombstone: it never will.
-///
-/// # Errors
-/// See [`Error`].
+/// As of [`action`].
 pub async fn compensation(
     tx: &mut Transaction<'_, Postgres>,
     compensation: &Compensation,
-    undo: impl AsyncFnOnce(&mut PgConnection, &Value) -> Result<Outcome, BoxError>,
+) -> Result<Begun, Error> {
+    flow::compensation(&mut PgDesk(tx), compensation).await
+}
+
+/// Keeps what an effect came to, in the transaction that began it, and gives the answer to send once that is committed. What the effect wrote before it
+/// was refused ([`Outcome::Rejected`]) is undone.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn settle(
+    tx: &mut Transaction<'_, Postgres>,
+    ticket: Ticket,
+    outcome: Outcome,
 ) -> Result<Answer, Error> {
-    flow::compensation(&mut PgDesk(tx), compensation, undo).await
+    flow::settle(&mut PgDesk(tx), ticket, outcome).await
 }
 
 /// What became of a key. It waits for nobody, and changes nothing.
@@ -111,12 +105,6 @@ pub(crate) fn is_retryable(error: &PgDatabaseError) -> bool {
 struct PgDesk<'t, 'c>(&'t mut Transaction<'c, Postgres>);
 
 impl Desk for PgDesk<'_, '_> {
-    type Connection = PgConnection;
-
-    fn connection(&mut self) -> &mut PgConnection {
-        self.0
-    }
-
     async fn take(&mut self, row: &Taking<'_>) -> Result<bool, Error> {
         let taking = sqlx::query(TAKE)
             .bind(row.key.as_str())
@@ -124,28 +112,28 @@ impl Desk for PgDesk<'_, '_> {
             .bind(row.action_key.map(Key::as_str))
             .bind(row.request.as_bytes())
             .bind(i64::from(row.keep.as_secs()));
-        Ok(taking.execute(self.connection()).await?.rows_affected() == 1)
+        Ok(taking.execute(&mut **self.0).await?.rows_affected() == 1)
     }
 
     async fn seal(&mut self, action_key: &Key, keep: Keep) -> Result<(), Error> {
         let sealing = sqlx::query(SEAL).bind(action_key.as_str()).bind(i64::from(keep.as_secs()));
-        sealing.execute(self.connection()).await?;
+        sealing.execute(&mut **self.0).await?;
         Ok(())
     }
 
     async fn read(&mut self, key: &Key) -> Result<Option<Record>, Error> {
-        record(self.connection(), READ, key).await
+        record(&mut **self.0, READ, key).await
     }
 
     async fn settle(&mut self, key: &Key, settled: &Settled) -> Result<bool, Error> {
         let settling =
             sqlx::query(SETTLE).bind(key.as_str()).bind(settled.state.as_str()).bind(&settled.text);
-        Ok(settling.execute(self.connection()).await?.rows_affected() == 1)
+        Ok(settling.execute(&mut **self.0).await?.rows_affected() == 1)
     }
 
     async fn undone(&mut self, action_key: &Key, by: &Key) -> Result<bool, Error> {
         let undone = sqlx::query(UNDONE).bind(action_key.as_str()).bind(by.as_str());
-        Ok(undone.execute(self.connection()).await?.rows_affected() == 1)
+        Ok(undone.execute(&mut **self.0).await?.rows_affected() == 1)
     }
 
     async fn mark(&mut self) -> Result<(), Error> {

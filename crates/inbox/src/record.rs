@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::answer::{ANSWER_BYTES_MAX, rejected};
-use crate::{Answer, Error, Found, Key, Outcome, RequestHash};
+use crate::{Answer, Error, Found, Key, RequestHash};
 
 /// Why an action is refused that comes after its tombstone.
 const TOO_LATE: &str = "it was undone before it arrived";
@@ -64,29 +64,25 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// What an action came to.
-    pub(crate) fn of_action(outcome: Outcome) -> Result<Self, Error> {
-        match outcome {
-            // A query that answers 200 with null is no answer.
-            Outcome::Done(Value::Null) => Self::done(Value::Object(serde_json::Map::new())),
-            Outcome::Done(fact) => Self::done(fact),
-            Outcome::Rejected { reason } => Self::rejected(reason),
-        }
+    /// An action was carried out, with this fact.
+    pub(crate) fn acted(fact: Value) -> Result<Self, Error> {
+        // A query that answers 200 with null is no answer.
+        Self::done(if fact.is_null() { Value::Object(serde_json::Map::new()) } else { fact })
     }
 
-    /// What undoing came to.
-    pub(crate) fn of_compensation(outcome: Outcome) -> Result<Self, Error> {
-        match outcome {
-            Outcome::Done(Value::Null) => Self::undone(true),
-            Outcome::Done(Value::Object(mut fact)) => {
-                fact.insert("undone".to_owned(), Value::Bool(true));
-                Self::done(Value::Object(fact))
+    /// An action was undone, with this fact.
+    pub(crate) fn undid(fact: Value) -> Result<Self, Error> {
+        let mut fact = match fact {
+            Value::Null => serde_json::Map::new(),
+            Value::Object(fact) => fact,
+            other => {
+                let what =
+                    format!("a compensation answers an object, to which `undone` is added, not {other:.60}");
+                return Err(Error::Fact(what));
             }
-            Outcome::Done(other) => Err(Error::Fact(format!(
-                "a compensation answers an object, to which `undone` is added, not {other:.60}"
-            ))),
-            Outcome::Rejected { reason } => Self::rejected(reason),
-        }
+        };
+        fact.insert("undone".to_owned(), Value::Bool(true));
+        Self::done(Value::Object(fact))
     }
 
     /// What a compensation is answered that has nothing to undo, or nothing more.
@@ -103,7 +99,8 @@ impl Settled {
         Self::kept(State::Done, fact.to_string(), Answer::Done(fact))
     }
 
-    fn rejected(reason: String) -> Result<Self, Error> {
+    /// It was refused, for good.
+    pub(crate) fn rejected(reason: String) -> Result<Self, Error> {
         Self::kept(State::Rejected, rejected(&reason).to_string(), Answer::Rejected { reason })
     }
 

@@ -7,12 +7,11 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, Transaction, named_params};
-use serde_json::Value;
 
 use crate::desk::{Desk, Taking};
 use crate::record::{Columns, Record, Settled};
 use crate::sql::statement;
-use crate::{Action, Answer, BoxError, Compensation, Error, Found, Keep, Key, Outcome, flow};
+use crate::{Action, Answer, Begun, Compensation, Error, Found, Keep, Key, Outcome, Ticket, flow};
 
 /// All statements, as they are in the file: for your own migrations, and for other languages.
 pub const SQL: &str = include_str!("../sql/sqlite.sql");
@@ -38,37 +37,34 @@ pub fn install(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Carries an action out in the caller's transaction, or gives the answer of the first call under its key. Commit whatever it answers, a refusal
-/// too; roll back (drop the transaction) upon an error.
+/// Begins an action in the caller's transaction, or gives the answer of the first call under its key. Commit what it answers, a refusal too; roll
+/// back (drop the transaction) upon an error.
 ///
-/// `effect` runs at most once, between the record's insertion and its end; its fact is what is answered. What it wrote before it answered
-/// [`Outcome::Rejected`] is undone. If it fails, nothing is kept and the next call tries again. It must not commit or roll back.
+/// If this call is the first, carry it out in this transaction and [`settle`] it; an effect must not commit or roll back.
 ///
 /// # Errors
 /// See [`Error`].
-pub fn action(
-    tx: &Transaction<'_>,
-    action: &Action,
-    effect: impl FnOnce(&Connection) -> Result<Outcome, BoxError>,
-) -> Result<Answer, Error> {
-    at_once(flow::action(&mut SqliteDesk(tx), action, async |connection: &mut &Connection| {
-        effect(connection)
-    }))
+pub fn action(tx: &Transaction<'_>, action: &Action) -> Result<Begun, Error> {
+    at_once(flow::action(&mut SqliteDesk(tx), action))
 }
 
-/// Undoes an action in the caller's transaction, or gives the answer of the first call under the compensation's key. Commit whatever it answers; roll back upon an error.
+/// Begins to undo an action in the caller's transaction, or gives the answer. Commit what it answers; roll back upon an error.
 ///
-/// `undo` runs only if the action was carried out and is not undone yet, and gets its fact. An action that never ran gets a tombstone: it never will.
+/// It is [`Begun::First`] only if the action was carried out and is not undone yet. An action that never ran gets a tombstone: it never will.
 ///
 /// # Errors
 /// See [`Error`].
-pub fn compensation(
-    tx: &Transaction<'_>,
-    compensation: &Compensation,
-    undo: impl FnOnce(&Connection, &Value) -> Result<Outcome, BoxError>,
-) -> Result<Answer, Error> {
-    let undo = async |connection: &mut &Connection, fact: &Value| undo(connection, fact);
-    at_once(flow::compensation(&mut SqliteDesk(tx), compensation, undo))
+pub fn compensation(tx: &Transaction<'_>, compensation: &Compensation) -> Result<Begun, Error> {
+    at_once(flow::compensation(&mut SqliteDesk(tx), compensation))
+}
+
+/// Keeps what an effect came to, in the transaction that began it, and gives the answer to send once that is committed. What the effect wrote before it
+/// was refused ([`Outcome::Rejected`]) is undone.
+///
+/// # Errors
+/// See [`Error`].
+pub fn settle(tx: &Transaction<'_>, ticket: Ticket, outcome: Outcome) -> Result<Answer, Error> {
+    at_once(flow::settle(&mut SqliteDesk(tx), ticket, outcome))
 }
 
 /// What became of a key. It changes nothing.
@@ -105,13 +101,7 @@ fn at_once<T>(rules: impl Future<Output = T>) -> T {
 
 struct SqliteDesk<'t>(&'t Connection);
 
-impl<'t> Desk for SqliteDesk<'t> {
-    type Connection = &'t Connection;
-
-    fn connection(&mut self) -> &mut &'t Connection {
-        &mut self.0
-    }
-
+impl Desk for SqliteDesk<'_> {
     async fn take(&mut self, row: &Taking<'_>) -> Result<bool, Error> {
         let taken = self.0.prepare_cached(TAKE)?.execute(named_params! {
             ":key": row.key.as_str(),

@@ -6,8 +6,10 @@ use std::time::Duration;
 use amends_core::SagaId;
 use amends_engine::{Engine, Refused, Start};
 use amends_store::locks::Locks as LockPort;
+
 use serde::Serialize;
 
+use crate::locks::Locks;
 use crate::{Builder, Handle, Saga, StartError};
 
 /// An engine in this process. Cheap to clone; clones are the same engine.
@@ -17,7 +19,7 @@ use crate::{Builder, Handle, Saga, StartError};
 #[derive(Clone)]
 pub struct Amends {
     engine: Engine,
-    locks: Arc<dyn LockPort>,
+    locks: Locks,
     who: Arc<str>,
 }
 
@@ -37,7 +39,7 @@ impl Amends {
     }
 
     pub(crate) fn new(engine: Engine, locks: Arc<dyn LockPort>, who: String) -> Self {
-        Self { engine, locks, who: who.into() }
+        Self { engine, locks: Locks::new(locks, &who), who: who.into() }
     }
 
     /// Begins a saga under a business id, such as `order:789`. When it returns the saga is durable, and goes on whether or not anybody waits for
@@ -86,7 +88,9 @@ impl Amends {
         &self.engine
     }
 
-    pub(crate) fn lock_port(&self) -> &Arc<dyn LockPort> {
+    /// The locks beside the store.
+    #[must_use]
+    pub fn locks(&self) -> &Locks {
         &self.locks
     }
 

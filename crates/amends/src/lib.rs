@@ -7,10 +7,12 @@ mod dispatch;
 mod failure;
 mod handle;
 mod handler;
+pub mod locks;
 mod saga;
 mod step;
 mod store;
 mod tree;
+mod tx;
 
 pub use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry};
 pub use amends_core::{SagaId, Status};
@@ -24,3 +26,4 @@ pub use crate::failure::{Failure, Found, Undone};
 pub use crate::handle::{Facts, Handle, Outcome};
 pub use crate::saga::{Invalid, Saga, SagaBuilder};
 pub use crate::step::{NoAction, Step};
+pub use crate::tx::{CommitFailed, NotSubmitted, Pending, SubmitError, Transaction, Unsure, submit_in};

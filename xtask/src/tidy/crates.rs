@@ -32,7 +32,7 @@ const EDGES: &[Edges] = &[
     allow(
         "amends",
         &["core", "check", "store", "engine", "participants", "sqlite", "postgres", "mysql", "redis"],
-        &["sim"],
+        &["sim", "testbed"],
     ),
     allow(
         "amends-cli",

@@ -74,7 +74,7 @@ async fn process_that_is_killed() {
     let saga = saga(&folder, Some("charge"));
     let amends = Amends::builder(url(&folder)).saga(&saga).start().await.unwrap();
     let handle = amends.submit(&saga, "order:1", &Order::of("A-1", 1)).await.unwrap();
-    handle.outcome().await.unwrap();
+    let _ = handle.outcome().await.unwrap();
     panic!("it was to be killed in the middle");
 }
 

@@ -140,9 +140,17 @@ impl MariaDb {
     /// # Errors
     /// If the server cannot be reached or refuses.
     pub fn ask(&self, sql: &str) -> Result<String> {
+        Self::ask_at(self.port, sql)
+    }
+
+    /// As [`MariaDb::ask`], of the server at this port: also while somebody else does something to it.
+    ///
+    /// # Errors
+    /// As [`MariaDb::ask`].
+    pub fn ask_at(port: u16, sql: &str) -> Result<String> {
         let mut client = Command::new("mariadb");
         client.args(["--no-defaults", "--protocol=tcp", "-h127.0.0.1", "-uroot", "-N", "-B"]);
-        client.arg(format!("-P{}", self.port)).args(["--default-character-set=utf8mb4", "-e", sql, "amends"]);
+        client.arg(format!("-P{port}")).args(["--default-character-set=utf8mb4", "-e", sql, "amends"]);
         Ok(run(&mut client)?.trim_end().to_owned())
     }
 }

@@ -135,7 +135,7 @@ impl Postgres {
     /// The URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://{SERVER_USER}@127.0.0.1:{}/postgres", self.port)
+        url(self.port)
     }
 
     /// Runs SQL and gives its rows, a line each, columns with `|` between them.
@@ -143,10 +143,22 @@ impl Postgres {
     /// # Errors
     /// If the server cannot be reached or refuses.
     pub fn ask(&self, sql: &str) -> Result<String> {
+        Self::ask_at(self.port, sql)
+    }
+
+    /// As [`Postgres::ask`], of the server at this port: also while somebody else does something to it.
+    ///
+    /// # Errors
+    /// As [`Postgres::ask`].
+    pub fn ask_at(port: u16, sql: &str) -> Result<String> {
         let mut psql = Command::new(programs()?.join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url(), "-c", sql]);
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url(port), "-c", sql]);
         Ok(run(&mut psql)?.trim_end().to_owned())
     }
+}
+
+fn url(port: u16) -> String {
+    format!("postgres://{SERVER_USER}@127.0.0.1:{port}/postgres")
 }
 
 fn launch(folder: &TempDir, port: u16, settings: &[(String, String)]) -> Result<Process> {

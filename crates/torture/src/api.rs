@@ -1,5 +1,7 @@
 //! A client of the HTTP API.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,6 +18,8 @@ use crate::patience::LONG;
 
 /// How long one answer may take; the server gives a wait of its own less.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long one answer may take where another server can be asked.
+const ANSWER_ELSEWHERE: Duration = Duration::from_secs(4);
 /// How long a client pauses before it repeats what was not answered.
 const AGAIN: Duration = Duration::from_millis(60);
 /// The largest answer read.
@@ -23,10 +27,14 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// What needs no encoding in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
-/// A client of one server. Clones share connections.
+/// A client of one server, or of several that share a store: then one that does not answer is left for the next. Clones share
+/// connections, and where they are.
 #[derive(Debug, Clone)]
 pub struct Api {
-    base: String,
+    bases: Arc<[String]>,
+    /// Which of them is asked, counted on.
+    at: Arc<AtomicUsize>,
+    answer_max: Duration,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
@@ -62,7 +70,25 @@ impl Api {
     /// A client of the server at `base`, such as `http://127.0.0.1:7070`.
     #[must_use]
     pub fn new(base: &str) -> Self {
-        Self { base: base.to_owned(), client: Client::builder(TokioExecutor::new()).build_http() }
+        Self { answer_max: ANSWER_MAX, ..Self::across(&[base.to_owned()]) }
+    }
+
+    /// A client of several servers.
+    #[must_use]
+    pub fn across(bases: &[String]) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { bases: bases.into(), at: Arc::default(), answer_max: ANSWER_ELSEWHERE, client }
+    }
+
+    /// The same, but asking the server with this number first, counted round.
+    #[must_use]
+    pub fn beginning_at(&self, number: u32) -> Self {
+        let at = Arc::new(AtomicUsize::new(number as usize));
+        Self { at, ..self.clone() }
+    }
+
+    fn base(&self) -> &str {
+        &self.bases[self.at.load(Ordering::Relaxed) % self.bases.len()]
     }
 
     /// Sends one request, once.
@@ -76,7 +102,7 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base()));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -89,7 +115,7 @@ impl Api {
             Ok::<_, anyhow::Error>((head.status.as_u16(), bytes.to_bytes()))
         };
         let (status, bytes) =
-            tokio::time::timeout(ANSWER_MAX, exchange).await.context("no answer in time")??;
+            tokio::time::timeout(self.answer_max, exchange).await.context("no answer in time")??;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), text })
     }
@@ -116,7 +142,7 @@ impl Api {
     /// # Errors
     /// If there is none within [`LONG`].
     pub async fn insist(&self, path: &str, body: &Value) -> Result<Answer> {
-        persist(|| self.post(path, body)).await
+        self.persist(|| self.post(path, body)).await
     }
 
     /// Reads until there is an answer that is not 503.
@@ -124,7 +150,7 @@ impl Api {
     /// # Errors
     /// As [`Api::insist`].
     pub async fn look(&self, path: &str) -> Result<Answer> {
-        persist(|| self.get(path)).await
+        self.persist(|| self.get(path)).await
     }
 
     /// Registers a definition in TOML.
@@ -135,7 +161,7 @@ impl Api {
         let name = toml.split('"').nth(1).context("a definition begins with saga = \"name\"")?;
         let toml_type = [(header::CONTENT_TYPE.as_str(), "application/toml")];
         let path = format!("/v1/definitions/{name}");
-        let answer = persist(|| self.send(Method::PUT, &path, &toml_type, toml.to_owned())).await?;
+        let answer = self.persist(|| self.send(Method::PUT, &path, &toml_type, toml.to_owned())).await?;
         ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.text);
         Ok(())
     }
@@ -211,19 +237,23 @@ impl Api {
         let of_it = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
         Ok(text.lines().filter(of_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
-}
 
-/// Repeats until there is an answer that is not 503.
-async fn persist<F: Future<Output = Result<Answer>>>(mut send: impl FnMut() -> F) -> Result<Answer> {
-    let began = Instant::now();
-    loop {
-        let last = match send().await {
-            Ok(answer) if answer.status != 503 => return Ok(answer),
-            Ok(answer) => answer.text,
-            Err(error) => format!("{error:#}"),
-        };
-        ensure!(began.elapsed() < LONG, "no answer within {} s: {last}", LONG.as_secs());
-        tokio::time::sleep(AGAIN).await;
+    /// Repeats until there is an answer that is not 503, at the next server each time.
+    async fn persist<F: Future<Output = Result<Answer>>>(
+        &self,
+        mut send: impl FnMut() -> F,
+    ) -> Result<Answer> {
+        let began = Instant::now();
+        loop {
+            let last = match send().await {
+                Ok(answer) if answer.status != 503 => return Ok(answer),
+                Ok(answer) => answer.text,
+                Err(error) => format!("{error:#}"),
+            };
+            ensure!(began.elapsed() < LONG, "no answer within {} s: {last}", LONG.as_secs());
+            self.at.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(AGAIN).await;
+        }
     }
 }
 

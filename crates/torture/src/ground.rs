@@ -221,7 +221,7 @@ impl Market {
 }
 
 /// The sagas when nothing moves them any more, or as they are when [`LONG`] is over.
-async fn at_rest(api: &Api, ids: &[String]) -> Result<Vec<Value>> {
+pub(crate) async fn at_rest(api: &Api, ids: &[String]) -> Result<Vec<Value>> {
     let began = Instant::now();
     let mut sagas = Vec::new();
     for id in ids {
@@ -239,7 +239,7 @@ async fn at_rest(api: &Api, ids: &[String]) -> Result<Vec<Value>> {
 }
 
 /// The steps of each definition, all of which have an action here.
-fn actions(sagas: &[Value]) -> HashMap<String, Vec<String>> {
+pub(crate) fn actions(sagas: &[Value]) -> HashMap<String, Vec<String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     sagas
         .iter()

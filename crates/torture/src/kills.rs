@@ -2,30 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use amends_shop::{Draw, Lie, Order, order};
-use amends_testbed::redis::Redis;
-use anyhow::{Result, ensure};
-use serde_json::json;
-use tokio::sync::{Mutex, Semaphore};
-use tokio::task::JoinSet;
+use amends_shop::{Draw, Lie};
+use anyhow::Result;
 
-use crate::api::{Api, saga_path};
+use crate::api::Api;
 use crate::ground::{Ground, Market, Setting, folder};
+use crate::load::Load;
 use crate::patience::until;
 use crate::report::Report;
+use crate::servers::Server;
 use crate::shops::Conduct;
 use crate::store::StoreUrl;
 
 /// The share of requests that meet a fault at the participant, and on their way.
-const FAULT_RATE: f64 = 0.12;
-const TROUBLE_RATE: f64 = 0.06;
-/// Submissions under way at once.
-const AT_ONCE: usize = 16;
-/// Orders a second: enough that every kill meets some at work, few enough that a busy machine gets on with them.
-const ORDERS_PER_SECOND: f64 = 12.0;
+pub(crate) const FAULT_RATE: f64 = 0.12;
+pub(crate) const TROUBLE_RATE: f64 = 0.06;
 /// How long the engine works before it is killed, at least and at most.
 const WORK_MS: std::ops::Range<u32> = 150..900;
 /// How long it stays dead.
@@ -76,10 +69,10 @@ impl Run {
         let tortured = torturer.torture(&mut market.ground).await;
         let Torturer { kills, at_start, stops, lapses, server_faults, .. } = torturer;
         tokio::time::sleep(AFTERMATH).await;
-        load.stop.store(true, Ordering::Relaxed);
+        load.stop();
         loading.await??;
         tortured?;
-        let ids = load.ids.lock().await.clone();
+        let ids = load.ids().await;
         let faults = market.shops.met();
         (self.progress)(&format!("{kills} kills, {} orders; faults stop, and all must end", ids.len()));
         market.shops.calm();
@@ -103,6 +96,7 @@ impl Run {
             wrongly_undone: 0,
             left_over: 0,
             take_overs,
+            nodes: None,
             faults,
             seconds: began.elapsed().as_secs_f64(),
             findings: Vec::new(),
@@ -162,7 +156,7 @@ impl<'a> Torturer<'a> {
                 "{} of {} kills, {} orders accepted",
                 self.kills,
                 self.run.kills,
-                self.load.ids.lock().await.len()
+                self.load.accepted().await
             ));
         }
         Ok(())
@@ -191,7 +185,7 @@ impl<'a> Torturer<'a> {
         ground.engine.start_again().await
     }
 
-    /// The store's own server, where it is the run's: killed and started again, stopped for a while, or without its functions.
+    /// The store's own server, where it is the run's: killed and started again, stopped for a while, or disturbed.
     async fn torture_server(&mut self, draw: &mut Draw) -> Result<()> {
         let Some(servers) = self.run.store.servers() else { return Ok(()) };
         let name = match draw.below(4) {
@@ -201,22 +195,16 @@ impl<'a> Torturer<'a> {
                     Ok(())
                 })?;
                 pause(draw, DEAD_MS).await;
-                servers.with_last(Redis::restart)?;
+                servers.with_last(Server::restart)?;
                 "server killed"
             }
             1 => {
-                servers.with_last(|server| server.process().pause(true))?;
+                servers.with_last(|server| server.pause(true))?;
                 pause(draw, WORK_MS).await;
-                servers.with_last(|server| server.process().pause(false))?;
+                servers.with_last(|server| server.pause(false))?;
                 "server stopped"
             }
-            2 => {
-                servers.with_last(|server| {
-                    server.ask(&["FUNCTION", "FLUSH"])?;
-                    server.ask(&["SCRIPT", "FLUSH"]).map(drop)
-                })?;
-                "functions flushed"
-            }
+            2 => servers.with_last(|server| server.disturb())?,
             _ => return Ok(()),
         };
         *self.server_faults.entry(name).or_default() += 1;
@@ -236,7 +224,7 @@ impl<'a> Torturer<'a> {
     }
 }
 
-async fn pause(draw: &mut Draw, ms: std::ops::Range<u32>) {
+pub(crate) async fn pause(draw: &mut Draw, ms: std::ops::Range<u32>) {
     let ms = ms.start + draw.below(ms.end - ms.start);
     tokio::time::sleep(Duration::from_millis(ms.into())).await;
 }
@@ -277,80 +265,5 @@ async fn all_got_on(api: &Api) -> Result<bool> {
             Some(cursor) => next = cursor.to_owned(),
             None => return Ok(true),
         }
-    }
-}
-
-/// Whoever orders.
-struct Load {
-    api: Api,
-    seed: u64,
-    tag: String,
-    /// Ids of all orders that were accepted.
-    ids: Mutex<Vec<String>>,
-    stop: AtomicBool,
-    failed: AtomicBool,
-}
-
-impl Load {
-    fn new(api: Api, seed: u64) -> Self {
-        // A store that is named may hold an earlier run.
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let tag = format!("{seed}-{}", since.as_millis());
-        Self { api, seed, tag, ids: Mutex::default(), stop: false.into(), failed: false.into() }
-    }
-
-    /// Orders until it is told to stop.
-    async fn run(self: Arc<Self>) -> Result<()> {
-        let result = self.clone().order_on().await;
-        self.failed.store(result.is_err(), Ordering::Relaxed);
-        result
-    }
-
-    async fn order_on(self: Arc<Self>) -> Result<()> {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        let mut clients: JoinSet<Result<()>> = JoinSet::new();
-        let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / ORDERS_PER_SECOND));
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        for n in 0.. {
-            ticks.tick().await;
-            if self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let place = places.clone().acquire_owned().await?;
-            let order = order(self.seed, &self.tag, n, 0.25);
-            let load = self.clone();
-            clients.spawn(async move {
-                load.submit(order).await?;
-                drop(place);
-                Ok(())
-            });
-            while let Some(ended) = clients.try_join_next() {
-                ended??;
-            }
-        }
-        while let Some(ended) = clients.join_next().await {
-            ended??;
-        }
-        Ok(())
-    }
-
-    /// An order, and perhaps its cancel. Under the same id it is one order, however often it is sent.
-    async fn submit(&self, order: Order) -> Result<()> {
-        let accepted = self.api.start(order.saga, &order.id, &order.input).await?;
-        ensure!(accepted["id"] == *order.id, "another saga was answered: {accepted}");
-        self.ids.lock().await.push(order.id.clone());
-        if let Some(after) = order.cancelled_after {
-            tokio::time::sleep(after).await;
-            let why = json!({ "reason": "the customer changed their mind" });
-            let cancelled = self.api.insist(&format!("{}/cancel", saga_path(&order.id)), &why).await?;
-            // It may be too late: that is an answer too.
-            ensure!(matches!(cancelled.status, 200 | 202 | 409), "{}: {}", order.id, cancelled.text);
-        }
-        Ok(())
-    }
-
-    fn is_alive(&self) -> Result<()> {
-        ensure!(!self.failed.load(Ordering::Relaxed), "whoever orders has failed");
-        Ok(())
     }
 }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use amends_torture::faults::{self, Fault};
 use amends_torture::kills::Run;
+use amends_torture::nodes;
+use amends_torture::report::Report;
 use amends_torture::store::StoreUrl;
 use amends_torture::waiting;
 use anyhow::Result;
@@ -20,7 +22,14 @@ struct Options {
     /// How often it is stopped until its lease has lapsed; each takes more than a quarter of a minute
     #[arg(long, value_name = "N", default_value_t = 1)]
     lapses: u32,
-    /// The store: sqlite: (a fresh file), sqlite:// and a path, redis: (fresh servers, tortured as well), or redis:// and an address
+    /// Run so many nodes on one store instead of one, and torture all of them, the database and the ways to it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=9), conflicts_with_all = ["kills", "lapses"])]
+    nodes: Option<u8>,
+    /// How many sagas at least, with --nodes
+    #[arg(long, value_name = "N", default_value_t = 2_000, requires = "nodes")]
+    sagas: u32,
+    /// The store: sqlite: (a fresh file), sqlite:// and a path; redis:, postgres: or mysql: (fresh servers, tortured as well), or one of
+    /// them with // and an address
     #[arg(long, value_name = "URL", default_value = "sqlite:")]
     store: String,
     /// What orders, faults and moments are drawn from
@@ -57,12 +66,20 @@ fn run(options: &Options) -> Result<bool> {
     let store = StoreUrl::parse(&options.store)?;
     let mut good = true;
     if let Some(part) = &options.faults {
-        let redis = if store.servers().is_some() { faults::REDIS } else { &[] };
-        for fault in faults::ALL.iter().chain(redis).filter(|fault| fault.name.contains(part.as_str())) {
+        for fault in faults::of(&store).filter(|fault| fault.name.contains(part.as_str())) {
             good &= show(fault, &store);
         }
     }
-    if options.kills > 0 || options.lapses > 0 {
+    if let Some(count) = options.nodes {
+        let run = nodes::Run {
+            store,
+            nodes: count.into(),
+            sagas: options.sagas,
+            seed: options.seed,
+            progress: |line| eprintln!("{line}"),
+        };
+        good &= tell(&faults::runtime()?.block_on(run.run())?, options.json)?;
+    } else if options.kills > 0 || options.lapses > 0 {
         let run = Run {
             store,
             kills: options.kills,
@@ -72,13 +89,17 @@ fn run(options: &Options) -> Result<bool> {
             progress: |line| eprintln!("{line}"),
         };
         let report = faults::runtime()?.block_on(run.run())?;
-        good &= report.is_good();
-        eprint!("{}\n{}", waiting::table(), report.words());
-        if options.json {
-            println!("{}", serde_json::to_string(&report)?);
-        }
+        good &= tell(&report, options.json)?;
     }
     Ok(good)
+}
+
+fn tell(report: &Report, json: bool) -> Result<bool> {
+    eprint!("{}\n{}", waiting::table(), report.words());
+    if json {
+        println!("{}", serde_json::to_string(report)?);
+    }
+    Ok(report.is_good())
 }
 
 fn show(fault: &Fault, store: &StoreUrl) -> bool {

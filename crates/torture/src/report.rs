@@ -43,6 +43,8 @@ pub struct Report {
     pub left_over: usize,
     /// Entries `taken_over` in all journals.
     pub take_overs: usize,
+    /// What was seen of several nodes, where there were several.
+    pub nodes: Option<Nodes>,
     /// Faults met, by name.
     pub faults: BTreeMap<&'static str, u32>,
     /// How long it took.
@@ -50,6 +52,23 @@ pub struct Report {
     /// What is wrong, in words.
     #[serde(skip)]
     pub findings: Vec<String>,
+}
+
+/// What a run of several nodes gave beside its books.
+#[derive(Debug, Clone, Serialize)]
+pub struct Nodes {
+    /// How many there were.
+    pub count: usize,
+    /// How many of those that were stopped past their lease said so when they went on.
+    pub said: u32,
+    /// The longest that a saga was without an owner, or due and nobody's, while the database was there.
+    pub longest_without_owner_ms: u64,
+    /// How often that was looked at.
+    pub looks: usize,
+    /// Entries by a node that had lost the saga to another one. There should be none.
+    pub out_of_turn: usize,
+    /// Take-overs under an epoch smaller than the one before. There should be none.
+    pub epochs_backwards: usize,
 }
 
 impl Report {
@@ -95,6 +114,16 @@ impl Report {
             ("wrongly undone", self.wrongly_undone),
             ("left over", self.left_over),
         ];
+        let nodes = self.nodes.iter();
+        let of_nodes = nodes.flat_map(|nodes| {
+            let silent = self.lapses.abs_diff(nodes.said) as usize;
+            [
+                ("written out of turn", nodes.out_of_turn),
+                ("epochs backwards", nodes.epochs_backwards),
+                ("lapsed without a word", silent),
+            ]
+        });
+        let zeros = zeros.into_iter().chain(of_nodes);
         all.extend(
             zeros.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}: {n}, must be 0")),
         );
@@ -134,6 +163,14 @@ impl Report {
         for (name, n) in counts {
             let _ = writeln!(out, "  {name:<38} {n:>6}");
         }
+        if let Some(nodes) = &self.nodes {
+            let Nodes { count, said, longest_without_owner_ms, looks, out_of_turn, epochs_backwards } = nodes;
+            let _ = writeln!(
+                out,
+                "  {count} nodes; {said} said that their lease was over; {out_of_turn} entries out of turn, {epochs_backwards} epochs backwards\n  \
+                 longest without an owner: {longest_without_owner_ms} ms ({looks} looks)"
+            );
+        }
         for (name, n) in &self.faults {
             let _ = writeln!(out, "  fault: {name:<31} {n:>6}");
         }
@@ -170,6 +207,7 @@ mod tests {
             wrongly_undone: 0,
             left_over: 0,
             take_overs: 9,
+            nodes: None,
             faults: BTreeMap::new(),
             seconds: 1.0,
             findings: Vec::new(),

@@ -4,20 +4,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::servers::Servers;
+use crate::servers::{Kind, Servers};
+
+/// What can be written.
+const KNOWN: &str = "write sqlite:, sqlite://PATH, redis:, postgres: or mysql:";
 
 /// A store, as its URL names it.
 #[derive(Debug, Clone)]
 pub enum StoreUrl {
     /// The embedded store: in this file, or in a fresh one in a temporary folder.
     Sqlite(Option<PathBuf>),
-    /// Redis: a server that is named, or fresh ones.
-    Redis(Servers),
+    /// In a server that engines may share: one that is named, or fresh ones.
+    Served(Servers),
 }
 
 impl StoreUrl {
-    /// Reads a URL: `sqlite:` (a fresh file in a temporary folder), or `sqlite://` and a path; `redis:` (a fresh server), or `redis://` and
-    /// an address.
+    /// Reads a URL: `sqlite:` (a fresh file in a temporary folder), or `sqlite://` and a path; `redis:`, `postgres:` or `mysql:` (a fresh
+    /// server), or one of them with `//` and an address.
     ///
     /// # Errors
     /// If torture does not know the store.
@@ -27,12 +30,17 @@ impl StoreUrl {
             Some(("sqlite", path)) if path.starts_with("//") => {
                 Ok(Self::Sqlite(Some(std::path::absolute(&path[2..])?)))
             }
-            Some(("redis", "" | "//")) => Ok(Self::Redis(Servers::default())),
-            Some(("redis", _)) => Ok(Self::Redis(Servers::named(url))),
-            Some((scheme, _)) => {
-                bail!("torture does not know the store {scheme}: yet; write sqlite:, sqlite://PATH or redis:")
+            Some((scheme, address)) => {
+                let kind = [Kind::Redis, Kind::Postgres, Kind::MariaDb].into_iter();
+                let Some(kind) = kind.into_iter().find(|kind| kind.scheme() == scheme) else {
+                    bail!("torture does not know the store {scheme}:; {KNOWN}");
+                };
+                Ok(Self::Served(match address {
+                    "" | "//" => Servers::own(kind),
+                    _ => Servers::named(kind, url),
+                }))
             }
-            None => bail!("{url:?} is no URL of a store; write sqlite:, sqlite://PATH or redis:"),
+            None => bail!("{url:?} is no URL of a store; {KNOWN}"),
         }
     }
 
@@ -44,7 +52,7 @@ impl StoreUrl {
         match self {
             Self::Sqlite(Some(path)) => Ok(format!("sqlite://{}", path.display())),
             Self::Sqlite(None) => self.fresh(folder),
-            Self::Redis(servers) => servers.of_run(),
+            Self::Served(servers) => servers.of_run(),
         }
     }
 
@@ -55,7 +63,7 @@ impl StoreUrl {
     pub fn fresh(&self, folder: &Path) -> Result<String> {
         match self {
             Self::Sqlite(_) => Ok(format!("sqlite://{}", folder.join("amends.db").display())),
-            Self::Redis(servers) => servers.fresh(),
+            Self::Served(servers) => servers.fresh(),
         }
     }
 
@@ -64,7 +72,7 @@ impl StoreUrl {
     pub fn place(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => path.as_deref().and_then(Path::parent),
-            Self::Redis(_) => None,
+            Self::Served(_) => None,
         }
     }
 
@@ -73,7 +81,7 @@ impl StoreUrl {
     pub fn is_embedded(&self) -> bool {
         match self {
             Self::Sqlite(_) => true,
-            Self::Redis(_) => false,
+            Self::Served(_) => false,
         }
     }
 
@@ -82,7 +90,7 @@ impl StoreUrl {
     pub fn servers(&self) -> Option<&Servers> {
         match self {
             Self::Sqlite(_) => None,
-            Self::Redis(servers) => servers.are_own().then_some(servers),
+            Self::Served(servers) => servers.are_own().then_some(servers),
         }
     }
 
@@ -91,7 +99,7 @@ impl StoreUrl {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
-            Self::Redis(_) => "redis",
+            Self::Served(servers) => servers.kind.scheme(),
         }
     }
 }
@@ -109,7 +117,7 @@ mod tests {
         let named = StoreUrl::parse("redis://127.0.0.1:7/0").unwrap();
         assert_eq!(named.of_run(Path::new("/")).unwrap(), "redis://127.0.0.1:7/0");
         assert!(named.fresh(Path::new("/")).is_err() && named.servers().is_none());
-        for wrong in ["", "postgres://x", "t.db"] {
+        for wrong in ["", "oracle://x", "t.db"] {
             assert!(StoreUrl::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Runtime;
 
+use crate::servers::Kind;
 use crate::store::StoreUrl;
 
 /// A fault.
@@ -162,6 +163,15 @@ pub const ALL: &[Fault] = &[
     ),
     fault!(cancel_races_the_last_success, changes, "each saga ends one way, and its effects with it"),
 ];
+
+/// Those that can happen on this store.
+pub fn of(store: &StoreUrl) -> impl Iterator<Item = &'static Fault> {
+    let own: &[Fault] = match store.servers().map(|servers| servers.kind) {
+        Some(Kind::Redis) => REDIS,
+        Some(Kind::Postgres | Kind::MariaDb) | None => &[],
+    };
+    ALL.iter().chain(own)
+}
 
 /// The table for people.
 #[must_use]

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::engine::{Engine, binary};
 use crate::ground::{Market, Setting, folder, order, refused_order};
 use crate::patience::until;
-use crate::servers::Servers;
+use crate::servers::{Kind, Servers};
 use crate::shops::Conduct;
 use crate::store::StoreUrl;
 
@@ -20,7 +20,11 @@ use crate::store::StoreUrl;
 const ORDERS: usize = 12;
 
 fn servers(store: &StoreUrl) -> Result<Servers> {
-    store.servers().cloned().context("this happens to Redis servers of the run's own: write --store redis:")
+    store
+        .servers()
+        .filter(|servers| servers.kind == Kind::Redis)
+        .cloned()
+        .context("this happens to Redis servers of the run's own: write --store redis:")
 }
 
 async fn start_orders(market: &Market, prefix: &str) -> Result<Vec<String>> {
@@ -41,14 +45,14 @@ pub(super) async fn redis_is_killed_and_stopped(store: StoreUrl) -> Result<()> {
     for round in 0..4 {
         ids.extend(start_orders(&market, &format!("round-{round}")).await?);
         if round % 2 == 0 {
-            servers.with_last(|server| {
+            servers.with_redis(|server| {
                 server.kill();
                 server.restart()
             })?;
         } else {
-            servers.with_last(|server| server.process().pause(true))?;
+            servers.with_redis(|server| server.process().pause(true))?;
             tokio::time::sleep(Duration::from_millis(700)).await;
-            servers.with_last(|server| server.process().pause(false))?;
+            servers.with_redis(|server| server.process().pause(false))?;
         }
     }
     let settled = market.settle_clean(&ids).await?;
@@ -65,7 +69,7 @@ pub(super) async fn functions_are_flushed_under_load(store: StoreUrl) -> Result<
         async move {
             let mut flushes = 0;
             while !done.load(Ordering::Relaxed) {
-                servers.with_last(|server| {
+                servers.with_redis(|server| {
                     server.ask(&["FUNCTION", "FLUSH"])?;
                     server.ask(&["SCRIPT", "FLUSH"])
                 })?;
@@ -101,7 +105,7 @@ pub(super) async fn redis_runs_out_of_memory(store: StoreUrl) -> Result<()> {
     let servers = servers(&store)?;
     let market = Market::open(&store).await?;
     let mut ids = start_orders(&market, "before").await?;
-    servers.with_last(|server| server.ask(&["CONFIG", "SET", "maxmemory", "1mb"]).map(drop))?;
+    servers.with_redis(|server| server.ask(&["CONFIG", "SET", "maxmemory", "1mb"]).map(drop))?;
     until("the engine says that the store takes no writes", || async {
         let answer = market
             .ground
@@ -111,7 +115,7 @@ pub(super) async fn redis_runs_out_of_memory(store: StoreUrl) -> Result<()> {
         Ok((answer.status == 503).then_some(()))
     })
     .await?;
-    servers.with_last(|server| server.ask(&["CONFIG", "SET", "maxmemory", "0"]).map(drop))?;
+    servers.with_redis(|server| server.ask(&["CONFIG", "SET", "maxmemory", "0"]).map(drop))?;
     ids.extend(start_orders(&market, "after").await?);
     let settled = market.settle_clean(&ids).await?;
     ensure!(settled.verdict.completed + settled.verdict.compensated == ids.len(), "{:?}", settled.verdict);
@@ -131,7 +135,7 @@ pub(super) async fn an_old_snapshot_is_restored(store: StoreUrl) -> Result<()> {
     }
     // Everything is synced: the files are what a backup would have.
     let backup = tempfile::tempdir()?;
-    servers.with_last(|server| copy(server.folder(), backup.path()))?;
+    servers.with_redis(|server| copy(server.folder(), backup.path()))?;
     let after = start_orders(&market, "after").await?;
     for id in &after {
         market
@@ -142,7 +146,7 @@ pub(super) async fn an_old_snapshot_is_restored(store: StoreUrl) -> Result<()> {
     }
     // A node remembers what it saw at least as often as it renews its lease.
     tokio::time::sleep(Duration::from_secs(6)).await;
-    servers.with_last(|server| {
+    servers.with_redis(|server| {
         server.kill();
         server.forget_data()?;
         copy(backup.path(), server.folder())?;
@@ -170,7 +174,7 @@ pub(super) async fn an_old_snapshot_is_restored(store: StoreUrl) -> Result<()> {
     let (_, said) = Engine::start_in_vain(market.ground.engine.start_with()).await?;
     ensure!(said.contains("went back to commit") && said.contains("accept-loss"), "{said}");
 
-    let url = servers.with_last(|server| Ok(server.url()))?;
+    let url = servers.with_redis(|server| Ok(server.url()))?;
     let accepted = std::process::Command::new(binary()?)
         .args(["doctor", "--store", &url, "--accept-loss", "--reason", "the disk was replaced"])
         .current_dir(market.folder())
@@ -189,11 +193,11 @@ pub(super) async fn a_replica_is_promoted(store: StoreUrl) -> Result<()> {
     let servers = servers(&store)?;
     let own = folder(&store)?;
     let url = servers.fresh()?;
-    let replica = servers.with_last(|primary: &mut Redis| primary.replica())?;
+    let replica = servers.with_redis(|primary: &mut Redis| primary.replica())?;
     let setting = Setting { store: Some(format!("{url}?wait=1")), ..Setting::default() };
     let mut market = Market::set(&store, own, Conduct::default(), setting).await?;
     let mut ids = start_orders(&market, "before").await?;
-    servers.with_last(|primary| {
+    servers.with_redis(|primary| {
         primary.kill();
         replica.promote()
     })?;

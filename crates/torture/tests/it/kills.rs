@@ -32,6 +32,14 @@ fn six_kills_of_the_engine_and_faults_of_its_server_on_redis() {
     assert!(report.kills == 6 && suffered > 1, "{report:?}");
 }
 
+#[test]
+fn six_kills_of_the_engine_and_faults_of_its_server_on_postgres() {
+    let report = run_on("postgres:", 6, None, 3);
+    assert!(report.is_good(), "{}", report.words());
+    let suffered: u32 = report.server_faults.values().sum();
+    assert!(report.kills == 6 && suffered > 1, "{report:?}");
+}
+
 /// Whoever never finds anything may be blind.
 #[test]
 fn participants_that_break_their_word_are_found_out() {

@@ -5,3 +5,4 @@
 
 mod faults;
 mod kills;
+mod nodes;

@@ -1,0 +1,263 @@
+//! A TCP proxy between one node and its database. It knows nothing of what goes along it, but where a COMMIT does.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// How long nothing more comes after the answer to a COMMIT that is to be lost.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// What is done to the connections of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// Everything takes this much longer each way, until it is healed.
+    Delay(Duration),
+    /// All are reset.
+    Reset,
+    /// Nothing more gets along those there are, and neither end hears of it, until it is healed: then they are reset.
+    HalfOpen,
+    /// The next COMMIT gets through, and of its answer nothing; then the connection is reset.
+    AnswerLost,
+}
+
+impl Harm {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delay(_) => "database: connections delayed",
+            Self::Reset => "database: connections reset",
+            Self::HalfOpen => "database: connections half open",
+            Self::AnswerLost => "database: answer to COMMIT lost",
+        }
+    }
+}
+
+/// What all connections do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Weather {
+    /// Those begun under a smaller number are reset.
+    resets: u32,
+    /// Those begun under a smaller number are silent.
+    silences: u32,
+    delay: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Met {
+    lose_answer: AtomicBool,
+    harms: Mutex<BTreeMap<&'static str, u32>>,
+}
+
+impl Met {
+    fn count(&self, harm: Harm) {
+        *self.harms.lock().unwrap_or_else(PoisonError::into_inner).entry(harm.name()).or_default() += 1;
+    }
+}
+
+/// A proxy. It stops listening when it is dropped.
+#[derive(Debug)]
+pub struct Wire {
+    /// Where the node finds its database.
+    pub at: SocketAddr,
+    weather: watch::Sender<Weather>,
+    met: Arc<Met>,
+    accepting: JoinHandle<()>,
+}
+
+impl Wire {
+    /// Begins to listen for connections to `to`.
+    ///
+    /// # Errors
+    /// If there is no address left.
+    pub async fn start(to: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let at = listener.local_addr()?;
+        let (weather, seen) = watch::channel(Weather::default());
+        let met: Arc<Met> = Arc::default();
+        let accepting = tokio::spawn({
+            let met = met.clone();
+            async move {
+                while let Ok((near, _)) = listener.accept().await {
+                    tokio::spawn(carry(near, to, seen.clone(), met.clone()));
+                }
+            }
+        });
+        Ok(Self { at, weather, met, accepting })
+    }
+
+    /// Harms the connections.
+    pub fn harm(&self, harm: Harm) {
+        match harm {
+            Harm::Delay(by) => self.weather.send_modify(|weather| weather.delay = by),
+            Harm::Reset => self.weather.send_modify(|weather| weather.resets += 1),
+            Harm::HalfOpen => self.weather.send_modify(|weather| weather.silences += 1),
+            // Counted when a COMMIT has met it.
+            Harm::AnswerLost => return self.met.lose_answer.store(true, Ordering::SeqCst),
+        }
+        self.met.count(harm);
+    }
+
+    /// Ends all harm. What was silent is reset.
+    pub fn heal(&self) {
+        self.met.lose_answer.store(false, Ordering::SeqCst);
+        self.weather.send_modify(|weather| {
+            weather.delay = Duration::ZERO;
+            weather.resets += u32::from(weather.silences > 0);
+        });
+    }
+
+    /// How often each harm was done.
+    #[must_use]
+    pub fn met(&self) -> BTreeMap<&'static str, u32> {
+        self.met.harms.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// One connection. It ends when either side does.
+async fn carry(mut near: TcpStream, to: SocketAddr, mut weather: watch::Receiver<Weather>, met: Arc<Met>) {
+    let began = *weather.borrow_and_update();
+    let Ok(mut far) = TcpStream::connect(to).await else { return };
+    let _ = (near.set_nodelay(true), far.set_nodelay(true));
+    let (mut up, mut down) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    loop {
+        let now = *weather.borrow();
+        if now.resets > began.resets {
+            let _ = (near.set_zero_linger(), far.set_zero_linger());
+            return;
+        }
+        if now.silences > began.silences {
+            // Both sides stay open, and what they send is not even read.
+            if weather.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        tokio::select! {
+            changed = weather.changed() => if changed.is_err() { return },
+            read = near.read(&mut up) => {
+                let Ok(n @ 1..) = read else { return };
+                tokio::time::sleep(now.delay).await;
+                let is_lost = is_commit(&up[..n]) && met.lose_answer.swap(false, Ordering::SeqCst);
+                if far.write_all(&up[..n]).await.is_err() {
+                    return;
+                }
+                if is_lost {
+                    swallow(&mut far, &mut down).await;
+                    met.count(Harm::AnswerLost);
+                    let _ = near.set_zero_linger();
+                    return;
+                }
+            }
+            read = far.read(&mut down) => {
+                let Ok(n @ 1..) = read else { return };
+                tokio::time::sleep(now.delay).await;
+                if near.write_all(&down[..n]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a COMMIT is sent with these bytes: by itself, or behind what it commits.
+fn is_commit(bytes: &[u8]) -> bool {
+    const COMMIT: &[u8] = b"COMMIT";
+    bytes.windows(COMMIT.len()).any(|part| part == COMMIT)
+}
+
+/// Reads the answer, however many pieces it comes in.
+async fn swallow(far: &mut TcpStream, down: &mut [u8]) {
+    // The first may take as long as a sync does.
+    let mut patience = Duration::from_secs(10);
+    while let Ok(Ok(1..)) = tokio::time::timeout(patience, far.read(down)).await {
+        patience = QUIET;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers each chunk by `ok`, and tells what it got when the connection ends.
+    async fn server() -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    let (mut all, mut chunk) = (Vec::new(), [0; 64]);
+                    while let Ok(n @ 1..) = stream.read(&mut chunk).await {
+                        all.extend_from_slice(&chunk[..n]);
+                        let _ = stream.write_all(b"ok").await;
+                    }
+                    let _ = tell.send(all);
+                });
+            }
+        });
+        (at, told)
+    }
+
+    /// What a client gets that says `words` on a connection which was there before `harm`.
+    async fn say(words: &[u8], harm: Option<Harm>) -> (std::io::Result<Vec<u8>>, Vec<u8>) {
+        let (at, mut told) = server().await;
+        let wire = Wire::start(at).await.unwrap();
+        let mut client = TcpStream::connect(wire.at).await.unwrap();
+        let mut answer = [0; 8];
+        client.write_all(b"hi").await.unwrap();
+        client.read_exact(&mut answer[..2]).await.unwrap();
+        if let Some(harm) = harm {
+            wire.harm(harm);
+            if harm == Harm::Reset {
+                // It is seen at once: what is said afterwards is said to nobody.
+                let ended = client.read(&mut answer).await.map(|n| answer[..n].to_vec());
+                return (ended, told.recv().await.unwrap());
+            }
+        }
+        client.write_all(words).await.unwrap();
+        let wait = tokio::time::timeout(Duration::from_millis(600), client.read(&mut answer));
+        let got = match wait.await {
+            Ok(read) => read.map(|n| answer[..n].to_vec()),
+            Err(_) => Ok(b"silence".to_vec()),
+        };
+        let met: u32 = wire.met().values().sum();
+        assert_eq!(met, u32::from(harm.is_some()), "{harm:?}");
+        wire.heal();
+        drop(client);
+        (got, told.recv().await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn each_harm_does_what_it_says() {
+        let ok = b"ok".to_vec();
+        let (got, told) = say(b"COMMIT", None).await;
+        assert_eq!((got.unwrap(), told), (ok.clone(), b"hiCOMMIT".to_vec()));
+        let (got, told) = say(b"COMMIT", Some(Harm::Delay(Duration::from_millis(20)))).await;
+        assert_eq!((got.unwrap(), told), (ok, b"hiCOMMIT".to_vec()));
+        let (got, told) = say(b"xCOMMIT", Some(Harm::AnswerLost)).await;
+        assert_eq!(got.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+        assert_eq!(told, b"hixCOMMIT");
+        let (got, told) = say(b"more", Some(Harm::HalfOpen)).await;
+        assert_eq!((got.unwrap(), told), (b"silence".to_vec(), b"hi".to_vec()));
+        let (got, told) = say(b"more", Some(Harm::Reset)).await;
+        assert_eq!((got.unwrap_err().kind(), told), (std::io::ErrorKind::ConnectionReset, b"hi".to_vec()));
+    }
+}

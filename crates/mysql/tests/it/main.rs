@@ -1,0 +1,4 @@
+//! Against a real server.
+
+mod locks;
+mod store;

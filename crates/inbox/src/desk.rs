@@ -3,6 +3,9 @@
 use crate::record::{Operation, Record, Settled};
 use crate::{Error, Keep, Key, RequestHash};
 
+#[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
+compile_error!("an inbox is in a database: turn on the feature mysql, postgres or sqlite");
+
 /// The row that a call takes.
 #[derive(Debug)]
 pub(crate) struct Taking<'a> {

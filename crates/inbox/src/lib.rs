@@ -41,9 +41,6 @@
 //! The modules `postgres`, `mysql` and `sqlite`, each behind a feature of its name, have the same functions. Their SQL is in the folder `sql` of this crate;
 //! `docs/inbox.md` tells the rules, so that any language can follow them.
 
-#[cfg(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
-compile_error!("an inbox is in a database: turn on the feature mysql, postgres or sqlite");
-
 mod answer;
 mod call;
 mod desk;

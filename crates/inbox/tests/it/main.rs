@@ -1,6 +1,7 @@
 //! The rules, the races and the faults, on each database.
 
 mod mysql;
+mod page;
 mod postgres;
 mod prune;
 mod race;
@@ -28,6 +29,7 @@ macro_rules! suite {
             waiting: a_second_call_waits_for_the_first_and_gets_its_answer,
             waiting: undoing_waits_for_the_action_and_undoes_it,
             waiting: undoing_what_rolls_back_meanwhile_makes_a_tombstone,
+            waiting: undoing_under_two_keys_at_once_happens_once,
             prune: records_are_forgotten_when_their_time_is_over_and_not_before,
             prune: a_call_to_undo_prolongs_the_record_of_the_action,
         );

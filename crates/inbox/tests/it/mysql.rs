@@ -116,6 +116,24 @@ async fn many_that_waited_for_one_that_rolled_back_get_through() {
     }
 }
 
+/// Under REPEATABLE READ a transaction goes on seeing what there was when it first looked, but for what it reads with a lock.
+#[tokio::test]
+async fn a_transaction_that_looked_before_still_finds_what_was_stored_since() {
+    let world = with("REPEATABLE READ").await;
+    let mut early = world.pool.begin().await.unwrap();
+    sqlx::query("SELECT left_over FROM stock").fetch_all(&mut *early).await.unwrap();
+    world.act(action_of("a"), Script::Succeed).await.unwrap();
+    let Begun::Answered(answer) = mysql::action(&mut early, &action_of("a")).await.unwrap() else { panic!() };
+    assert_eq!(answer, done());
+    early.rollback().await.unwrap();
+
+    let mut early = world.pool.begin().await.unwrap();
+    sqlx::query("SELECT left_over FROM stock").fetch_all(&mut *early).await.unwrap();
+    world.undo(compensation_of("a"), Script::Succeed).await.unwrap();
+    let begun = mysql::compensation(&mut early, &compensation_of("a")).await.unwrap();
+    assert!(matches!(begun, Begun::Answered(answer) if answer == undone()));
+}
+
 #[tokio::test]
 async fn a_connection_that_is_cut_before_the_commit_leaves_nothing() {
     let world = make().await;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use amends_inbox::{Answer, Error, Found};
+use amends_inbox::{Answer, Compensation, Error, Found};
+use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::world::{
-    Script, World, action_of, compensation_of, done, nothing_to_undo, stock, story, too_late, undone,
+    Script, World, action_of, compensation_of, done, key, nothing_to_undo, request, stock, story, too_late,
+    undone,
 };
 
 const CALLERS: usize = 64;
@@ -16,10 +18,12 @@ const SAGAS: usize = 6;
 enum Heard {
     Act(usize, Result<Answer, Error>),
     Undo(usize, Result<Answer, Error>),
+    UndoAgain(usize, Result<Answer, Error>),
     Query(usize, Result<Found, Error>),
 }
 
-/// All callers call for all sagas at once, each in another order: actions, compensations and queries of the same keys. Every eighth effect fails.
+/// All callers call for all sagas at once, each in another order: actions, compensations (under two keys) and queries of the same keys. Every
+/// eighth effect fails.
 pub(crate) async fn everyone_hears_the_same_and_it_happens_once_or_not_at_all(world: &impl World) {
     let barrier = Arc::new(Barrier::new(CALLERS));
     let callers: Vec<_> = (0..CALLERS)
@@ -56,6 +60,14 @@ async fn call(world: &impl World, caller: usize, saga: usize) -> Heard {
             world.query(amends_inbox::Key::new(format!("{name}:slot:action")).unwrap()).await,
         ),
         kind if kind > saga + 1 => Heard::Act(saga, world.act(action_of(&name), script).await),
+        _ if caller.is_multiple_of(3) => {
+            let again = Compensation::new(
+                key(&format!("{name}:slot:compensation.2")),
+                action_of(&name).key().clone(),
+                request(),
+            );
+            Heard::UndoAgain(saga, world.undo(again, script).await)
+        }
         _ => Heard::Undo(saga, world.undo(compensation_of(&name), script).await),
     }
 }
@@ -67,26 +79,34 @@ fn name(saga: usize) -> String {
 /// Whether all that was heard about a saga agrees with what happened; and how many pieces it holds.
 async fn judge(world: &impl World, saga: usize, heard: &[Heard]) -> i64 {
     let story = story(world, &name(saga)).await;
-    let key = format!("{}:slot:action", name(saga));
-    let acted = vec![format!("act {key}")];
-    let undone_too = vec![format!("act {key}"), format!("undo {key}")];
+    let acted = vec![format!("act {}", action_of(&name(saga)).key())];
+    let undone_too = vec![acted[0].clone(), acted[0].replace("act ", "undo ")];
     assert!(story.is_empty() || story == acted || story == undone_too, "{story:?}");
-    let (mut acts, mut undos, mut queries) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut acts, mut undos, mut again, mut queries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for what in heard {
         match what {
             Heard::Act(of, answer) if *of == saga => acts.push(answer),
             Heard::Undo(of, answer) if *of == saga => undos.push(answer),
+            Heard::UndoAgain(of, answer) if *of == saga => again.push(answer),
             Heard::Query(of, found) if *of == saga => queries.push(found.as_ref().unwrap()),
-            Heard::Act(..) | Heard::Undo(..) | Heard::Query(..) => {}
+            Heard::Act(..) | Heard::Undo(..) | Heard::UndoAgain(..) | Heard::Query(..) => {}
         }
     }
-    assert!(!acts.is_empty() && !undos.is_empty() && !queries.is_empty());
-    let (act, undo) = match story.len() {
-        0 => (too_late(), nothing_to_undo()),
-        _ => (done(), undone()),
-    };
-    assert!(heard_only(&acts, &act), "{story:?}: {acts:?}");
-    assert!(heard_only(&undos, &undo), "{story:?}: {undos:?}");
+    for calls in [&acts, &undos, &again] {
+        assert!(calls.iter().any(|answer| answer.is_ok()), "{calls:?}");
+    }
+    assert!(!queries.is_empty());
+    if story.is_empty() {
+        assert!(heard_only(&acts, &too_late()), "{acts:?}");
+        assert!(heard_only(&undos, &nothing_to_undo()) && heard_only(&again, &nothing_to_undo()));
+    } else {
+        assert!(heard_only(&acts, &done()), "{acts:?}");
+        // One of the two keys undid it, and the other one heard that it is undone.
+        let by_other = Answer::Done(json!({"undone": true}));
+        let by_first = heard_only(&undos, &undone()) && heard_only(&again, &by_other);
+        let by_second = heard_only(&undos, &by_other) && heard_only(&again, &undone());
+        assert!(by_first || by_second, "{story:?}: {undos:?} {again:?}");
+    }
     // Not everyone fails, and whoever does not fail undoes.
     assert_ne!(story, acted, "{undos:?}");
     for found in queries {

@@ -7,7 +7,7 @@ use amends_store::{ListFilter, Lists as _, Nodes as _, Row, Work as _};
 use rusqlite::types::Value;
 use rusqlite::{Connection, StatementStatus, params_from_iter};
 
-use crate::{Options, SqliteStore, advance, journal, lists, mailbox, page, retention, work};
+use crate::{Options, SqliteStore, advance, intake, journal, lists, mailbox, page, retention, work};
 
 /// Sagas parked, due in the far future.
 const PARKED: i64 = 200_000;
@@ -119,6 +119,9 @@ fn every_lookup_uses_its_index_and_costs_what_it_finds() {
         ("oldest of a status", lists::OLDEST, vec![text("unknown")], "saga_free", 60),
         ("in flight, counted", lists::IN_FLIGHT, vec![], "saga_owned", 2_000),
         ("contradicted", lists::CONTRADICTED, vec![], "saga_contradicted", 50),
+        ("submissions: none", intake::ANY, vec![int(NOW)], "amends_submission_due", 50),
+        ("submissions", intake::DUE, vec![int(NOW), int(100)], "amends_submission_due", 50),
+        ("submission of an id", intake::ARRIVED, vec![text("x")], "sqlite_autoindex_amends_submission_1", 50),
         ("dead groups", lists::DEAD, vec![int(10)], "saga_dead", 1_000),
         ("page of all", &all_rows, vec![int(all)], "SEARCH saga USING INTEGER PRIMARY KEY", 2_000),
         ("page of unknown", &unknown, unknown_params, "saga_free", 2_000),

@@ -17,6 +17,8 @@
 //! - **Looking costs what is found**: partial indexes hold what is due, owned, dead or to be pruned; counts are kept in
 //!   the transaction that changes them. A backlog that is not due costs neither time nor memory.
 //! - **Reads** run on a few connections of their own, in short transactions.
+//! - **Other programs** may begin sagas by inserts into `amends_submission`, in transactions of their own. While one of those is open,
+//!   commits wait for it.
 //! - **The log** is copied into the database by a thread of its own, in large parts, and emptied when the store is idle.
 //!
 //! # What happens when
@@ -54,6 +56,7 @@ mod definitions;
 mod error;
 mod filesystem;
 mod health;
+mod intake;
 mod journal;
 mod lists;
 mod lock;

@@ -6,8 +6,11 @@ use amends_store::{Error, Kind};
 use rusqlite::Connection;
 
 /// Each brings the tables from the version before to its place in this list.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_initial.sql"), include_str!("migrations/0002_locks.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_initial.sql"),
+    include_str!("migrations/0002_locks.sql"),
+    include_str!("migrations/0003_submissions.sql"),
+];
 
 /// Marks the file as a store of amends ("amnd").
 const APPLICATION_ID: i32 = 0x616d_6e64;

@@ -1,9 +1,11 @@
 //! Beginning a saga: everything is looked at first and written then.
 
 use amends_core::Time;
+use amends_store::batch::Arrived;
 use amends_store::{Holder, StoredEntry, Submission, Submitted};
 use rusqlite::{Connection, params};
 
+use crate::intake;
 use crate::rows::{self, COLUMNS, int, one};
 use crate::writer::{Counted, Tx};
 
@@ -27,8 +29,16 @@ pub(crate) fn submit(tx: &mut Tx<'_>, submission: &Submission) -> rusqlite::Resu
     if let Some(known) = one(tx.conn, KNOWN, [row.id.as_str()], |row| row.get::<_, String>(0))? {
         return Ok(if known == *fingerprint { Submitted::Same } else { Submitted::Different });
     }
+    // A caller's transaction that has committed came first.
+    let arrived = intake::arrived(tx.conn, &row.id)?;
+    if arrived.as_ref().is_some_and(|arrived| arrived.fingerprint != *fingerprint) {
+        return Ok(Submitted::Different);
+    }
     if let Some(holder) = holder(tx.conn, claims, 0)? {
         return Ok(Submitted::Held(Box::new(holder)));
+    }
+    if let Some(Arrived { number, fingerprint: _ }) = arrived {
+        intake::remove(tx.conn, number)?;
     }
     let seq = entries.last().map_or(0, |entry| entry.seq);
     let (node, epoch) = owner(row)?;

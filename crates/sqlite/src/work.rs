@@ -1,7 +1,7 @@
 //! Due work and take-over. What is looked up is in partial indexes, so that it costs what is due, not what exists.
 
 use amends_core::{SagaId, Time};
-use amends_store::{Due, Error, NodeLease, Work};
+use amends_store::{Due, Error, Intake, NodeLease, Work};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
@@ -79,11 +79,15 @@ impl Work for SqliteStore {
         let earliest = self.readers.read(|conn| one(conn, NEXT_DUE, [], |row| row.get::<_, Option<i64>>(0)));
         Ok(earliest.await?.flatten().map(Time))
     }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
+    }
 }
 
 impl SqliteStore {
     /// A write that takes on work, which a damaged file does not.
-    async fn claiming<T: Send + 'static>(
+    pub(crate) async fn claiming<T: Send + 'static>(
         &self,
         call: impl FnMut(&mut Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {

@@ -86,7 +86,7 @@ async fn a_file_of_the_version_before_gets_locks() {
     drop(fixture.store.take());
     let before = Connection::open(&fixture.path).unwrap();
     before
-        .execute_batch("DROP TABLE lock; DELETE FROM meta WHERE name = 'lock_floor'; PRAGMA user_version = 1")
+        .execute_batch("DROP TABLE amends_submission; DROP TABLE lock; DELETE FROM meta WHERE name = 'lock_floor'; PRAGMA user_version = 1")
         .unwrap();
     drop(before);
     let store = open(&fixture.path);

@@ -4,6 +4,7 @@ mod child;
 mod conformance;
 mod corrupt;
 mod full;
+mod intake;
 mod kill;
 mod locks;
 mod log;

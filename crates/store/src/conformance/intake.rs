@@ -20,6 +20,11 @@ pub trait Caller: Send + Sync {
     /// What the database says.
     async fn submit(&self, saga: &str, id: &str, input: &str) -> Result<(), String>;
 
+    /// Whether the database's words name the id and the reason: not every one can raise other than fixed texts.
+    fn names_what(&self) -> bool {
+        true
+    }
+
     /// Whether numbers of the same value and another text are told apart inside the caller's transaction, and not only by the engine.
     fn tells_texts(&self) -> bool {
         true
@@ -154,7 +159,7 @@ pub async fn the_same_again_is_no_error_and_another_is(store: Arc<dyn Store>, ca
     caller.submit("order", "order:1", INPUT).await.unwrap();
     for (saga, input) in [("order", r#"{"sku":"tea","qty":3}"#), ("refund", INPUT), ("order", "{}")] {
         let error = caller.submit(saga, "order:1", input).await.unwrap_err();
-        assert!(error.contains("order:1"), "{error}");
+        assert!(!caller.names_what() || error.contains("order:1"), "{error}");
     }
     assert_eq!(take(&*store, 10).await.len(), 1);
 }
@@ -302,7 +307,7 @@ pub async fn a_saga_that_is_there_is_the_same_or_another(store: Arc<dyn Store>, 
     for (saga, input) in [("order", "{}"), ("refund", INPUT), ("order", r#"{"sku":"tea","qty":2,"x":null}"#)]
     {
         let error = caller.submit(saga, "order:1", input).await.unwrap_err();
-        assert!(error.contains("order:1"), "{error}");
+        assert!(!caller.names_what() || error.contains("order:1"), "{error}");
     }
     assert_eq!(waiting(&*store).await, 0);
 }
@@ -351,7 +356,7 @@ pub async fn what_is_refused_stays_for_a_person(store: Arc<dyn Store>, caller: A
     let again: Vec<String> = take(&*store, 10).await.into_iter().map(|arrival| arrival.id).collect();
     assert_eq!(again, ["order:1"]);
     let error = caller.submit("order", "order:2", INPUT).await.unwrap_err();
-    assert!(error.contains("it is another's"), "{error}");
+    assert!(!caller.names_what() || error.contains("it is another's"), "{error}");
 }
 
 /// Nodes share the work.

@@ -56,7 +56,7 @@ fn scan_interval() -> Duration {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoreConfig {
-    /// Which store: `sqlite://` and a path, `redis://` and a server, or `postgres://` and a database.
+    /// Which store: `sqlite://` and a path, `redis://` and a server, or `postgres://` or `mysql://` and a database.
     pub(crate) url: String,
     /// Where the node keeps its name, and what it saw of a store that it shares. The embedded store needs no such folder.
     pub(crate) data: PathBuf,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amends_mysql::{MySqlStore, MySqlUrl};
 use amends_postgres::PostgresStore;
 use amends_redis::{RedisLocks, RedisStore, StoreOptions};
 use amends_sqlite::SqliteStore;
@@ -21,6 +22,8 @@ pub(crate) enum StoreUrl {
     Redis(ServerUrl),
     /// A database in a PostgreSQL server, that engines may share.
     Postgres(ServerUrl),
+    /// A database in a server of MariaDB or MySQL, that engines may share.
+    MySql(ServerUrl),
 }
 
 /// The URL of a server, which may hold a password: it is never shown.
@@ -59,7 +62,10 @@ impl StoreUrl {
                 Ok(_) => Ok(Self::Postgres(ServerUrl(url.to_owned()))),
                 Err(e) => Err(Failure::usage(e.message, "use --store postgres://user@127.0.0.1:5432/amends")),
             },
-            "mysql" | "mariadb" => Err(Failure::usage(format!("{scheme}:// is not in this build"), example)),
+            "mysql" | "mariadb" => match MySqlUrl::read(url) {
+                Ok(_) => Ok(Self::MySql(ServerUrl(url.to_owned()))),
+                Err(e) => Err(Failure::usage(e.message, "use --store mysql://user@127.0.0.1:3306/amends")),
+            },
             _ => Err(Failure::usage("the store's URL has an unknown scheme", example)),
         }
     }
@@ -76,6 +82,7 @@ impl StoreUrl {
                 }
             }
             Self::Postgres(url) => Ok(open_postgres(url).await?),
+            Self::MySql(url) => Ok(open_mysql(url).await?),
         }
     }
 
@@ -93,6 +100,10 @@ impl StoreUrl {
                 let store = open_postgres(url).await?;
                 Ok((store.clone(), store))
             }
+            Self::MySql(url) => {
+                let store = open_mysql(url).await?;
+                Ok((store.clone(), store))
+            }
             Self::Redis(url) => {
                 let store = self.open(data).await?;
                 let remedy = "`amends redis doctor` looks at the server";
@@ -107,7 +118,7 @@ impl StoreUrl {
     /// Says, for a person, that what the store has lost is lost. Gives the store's new epoch.
     pub(crate) async fn accept_loss(&self, data: &Path, reason: &str) -> Result<u64, Failure> {
         match self {
-            Self::Sqlite(_) | Self::Postgres(_) => Err(Failure::usage(
+            Self::Sqlite(_) | Self::Postgres(_) | Self::MySql(_) => Err(Failure::usage(
                 "this store notices no loss, so there is none to accept",
                 "name a store in Redis with --store",
             )),
@@ -125,15 +136,15 @@ impl StoreUrl {
         match self {
             // One engine a file: there is nobody to be told apart from.
             Self::Sqlite(_) => Ok(Identity::embedded()),
-            Self::Redis(_) | Self::Postgres(_) => Identity::in_folder(data),
+            Self::Redis(_) | Self::Postgres(_) | Self::MySql(_) => Identity::in_folder(data),
         }
     }
 
     /// Commits under way at once. `None`: the engine's default.
     pub(crate) fn commits_in_flight(&self) -> Option<usize> {
         match self {
-            // In PostgreSQL more than two only wait for each other's rows and locks: docs/performance.md.
-            Self::Sqlite(_) | Self::Postgres(_) => None,
+            // In a database more than two only wait for each other's rows and locks: docs/performance.md.
+            Self::Sqlite(_) | Self::Postgres(_) | Self::MySql(_) => None,
             // The server syncs once for all calls that came while it was busy: more on their way wait less, each for one sync.
             Self::Redis(_) => Some(4),
         }
@@ -145,6 +156,7 @@ impl StoreUrl {
             Self::Sqlite(_) => "sqlite",
             Self::Redis(_) => "redis",
             Self::Postgres(_) => "postgres",
+            Self::MySql(_) => "mysql",
         }
     }
 }
@@ -169,6 +181,13 @@ async fn open_sqlite(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
 
 async fn open_postgres(url: &ServerUrl) -> Result<Arc<PostgresStore>, Failure> {
     match PostgresStore::open(url.as_str()).await {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(e) => Err(not_opened(&e, REFUSED)),
+    }
+}
+
+async fn open_mysql(url: &ServerUrl) -> Result<Arc<MySqlStore>, Failure> {
+    match MySqlStore::open(url.as_str()).await {
         Ok(store) => Ok(Arc::new(store)),
         Err(e) => Err(not_opened(&e, REFUSED)),
     }
@@ -209,7 +228,14 @@ mod tests {
         assert_eq!(postgres.kind(), "postgres");
         assert!(!format!("{postgres:?}").contains("hunter2"), "{postgres:?}");
         assert!(StoreUrl::parse("postgres://host").is_err());
-        let later = StoreUrl::parse("mysql://user:hunter2@host/db").unwrap_err().to_string();
-        assert!(later.contains("not in this build") && !later.contains("hunter2"), "{later}");
+        for scheme in ["mysql", "mariadb"] {
+            let mysql = StoreUrl::parse(&format!("{scheme}://user:hunter2@host:3306/db")).unwrap();
+            assert_eq!(mysql.kind(), "mysql");
+            assert!(!format!("{mysql:?}").contains("hunter2"), "{mysql:?}");
+        }
+        for wrong in ["host", "user:hunter2@host", "user:hunter2@host/db?require_ssl=true"] {
+            let error = StoreUrl::parse(&format!("mysql://{wrong}")).unwrap_err().to_string();
+            assert!(error.contains("mysql://user:password@host") && !error.contains("hunter2"), "{error}");
+        }
     }
 }

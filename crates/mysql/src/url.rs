@@ -30,8 +30,9 @@ impl MySqlUrl {
         let url =
             url.strip_prefix("mariadb://").map_or_else(|| url.to_owned(), |rest| format!("mysql://{rest}"));
         let opts = Opts::from_url(&url).map_err(|error| match error {
-            UrlError::FeatureRequired { .. } => refuse("asks for TLS, which this build cannot do"),
-            UrlError::UnknownParameter { .. } | UrlError::InvalidParamValue { .. } => {
+            UrlError::FeatureRequired { .. }
+            | UrlError::UnknownParameter { .. }
+            | UrlError::InvalidParamValue { .. } => {
                 refuse("has a parameter that is unknown, or whose value is")
             }
             UrlError::Invalid
@@ -41,6 +42,9 @@ impl MySqlUrl {
         })?;
         if opts.db_name().is_none_or(str::is_empty) {
             return Err(refuse("names no database"));
+        }
+        if opts.ssl_opts().is_some() {
+            return Err(refuse("asks for TLS, which this build cannot do"));
         }
         let opts = OptsBuilder::from_opts(opts)
             // The server may be behind something that listens at the address that was given.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use amends_testbed::mariadb::MariaDb;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -98,7 +99,27 @@ fn without_faults_everything_completes() {
         );
     }
     assert!(folder.path().join("own.db").is_file());
-    run(folder.path(), &["demo", "--store", "mysql://x"]).exits(2).says(&["not in this build"]);
+    run(folder.path(), &["demo", "--store", "mysql://x"]).exits(2).says(&["names no database"]);
+}
+
+/// Crashes, faults and all, with the books in a server of their own. The server's password is in nothing that was said.
+#[test]
+fn a_demo_on_mariadb_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDb::start().unwrap();
+    server.ask("SET PASSWORD FOR amends@'%' = PASSWORD('hunter2')").unwrap();
+    let store = server.url().replace("amends:amends@", "amends:hunter2@");
+    let arguments = ["demo", "--orders", "100", "--fault-rate", "0.3", "--store", &store, "--json"];
+    let ran = run(folder.path(), &arguments).exits(0);
+    let result: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    let number = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {result}"));
+    assert_eq!(number("completed") + number("compensated"), 100);
+    for zero in ["dead", "unknown", "lost", "doubled", "left_over"] {
+        assert_eq!(number(zero), 0, "{result}");
+    }
+    assert!(number("compensated") > 0 && number("restarts") > 0);
+    assert_eq!(server.ask("SELECT COUNT(*) FROM amends_saga WHERE ended_at IS NOT NULL").unwrap(), "100");
+    assert!(!ran.out.contains("hunter2") && !ran.err.contains("hunter2"));
 }
 
 #[test]

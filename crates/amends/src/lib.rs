@@ -26,4 +26,6 @@ pub use crate::failure::{Failure, Found, Undone};
 pub use crate::handle::{Facts, Handle, Outcome};
 pub use crate::saga::{Invalid, Saga, SagaBuilder};
 pub use crate::step::{NoAction, Step};
+#[doc(hidden)]
+pub use crate::tx::Submission;
 pub use crate::tx::{CommitFailed, NotSubmitted, Pending, SubmitError, Transaction, Unsure, submit_in};

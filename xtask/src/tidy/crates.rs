@@ -34,6 +34,8 @@ const EDGES: &[Edges] = &[
         &["core", "check", "store", "engine", "participants", "sqlite", "postgres", "mysql", "redis"],
         &["sim", "testbed"],
     ),
+    // What it holds is checked by the compiler.
+    allow("amends-compile-fail", &["amends"], &[]),
     allow(
         "amends-cli",
         &[

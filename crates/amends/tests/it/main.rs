@@ -2,7 +2,11 @@
 
 mod calls;
 mod crash;
+mod cut;
 mod definitions;
+mod docs;
+mod locks;
 mod outcomes;
+mod postgres;
 mod support;
 mod unknown;

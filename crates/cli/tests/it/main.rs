@@ -13,6 +13,7 @@ mod outcomes;
 mod participants;
 mod people;
 mod program;
+mod python_participant;
 mod reading;
 mod redis_doctor;
 mod redis_log;

@@ -72,6 +72,8 @@ pub struct Times {
     pub poll_every: Duration,
     /// How often lapsed nodes are looked for.
     pub take_over_every: Duration,
+    /// How often sagas are looked at again that could not be read: by an older node, where this one may.
+    pub unreadable_every: Duration,
     /// How often retention looks for ended sagas.
     pub prune_every: Duration,
     /// The first pause after a store call failed.
@@ -128,6 +130,7 @@ impl Default for Times {
             park_after: Duration::from_secs(2),
             poll_every: Duration::from_millis(500),
             take_over_every: Duration::from_secs(5),
+            unreadable_every: Duration::from_secs(60),
             prune_every: Duration::from_secs(60),
             backoff_first: Duration::from_millis(50),
             backoff_max: Duration::from_secs(5),

@@ -9,7 +9,7 @@ use amends_store::Store;
 use crate::node::{Node, Ports};
 use crate::saga::Message;
 use crate::steady::Steady;
-use crate::{Clock, Config, intake, keeper, recovery, retention, scheduler};
+use crate::{Clock, Config, intake, keeper, recovery, retention, scheduler, unreadable};
 
 /// One engine: a node that drives sagas. Cheap to clone; clones are the same engine.
 ///
@@ -55,6 +55,7 @@ impl Engine {
         node.spawn(recovery::run(node.clone()));
         node.spawn(scheduler::run(node.clone()));
         node.spawn(intake::run(node.clone()));
+        node.spawn(unreadable::run(node.clone()));
         if let Some(keep) = retention {
             node.spawn(retention::run(node.clone(), keep));
         }

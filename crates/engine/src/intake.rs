@@ -165,6 +165,12 @@ enum Not {
 async fn begin(node: &Arc<Node>, arrival: Arrival) -> Result<(), Not> {
     let Arrival { number: _, saga, id, input, by, tries: _ } = arrival;
     let id = SagaId::new(id).map_err(|e| Not::Ever(e.to_string()))?;
+    // Not every database can tell.
+    if !json::has_distinct_names(&input) {
+        return Err(Not::Ever(
+            "its input is no JSON, or has two members of the same name in an object".to_owned(),
+        ));
+    }
     let input = serde_json::from_str(&input).map_err(|e| Not::Ever(format!("its input is no JSON: {e}")))?;
     if !json::can_be_kept(&input) {
         let why = format!("its input is nested more than {} deep, or has a reserved name", json::DEPTH_MAX);

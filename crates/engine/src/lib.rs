@@ -85,6 +85,7 @@ mod saga;
 mod scheduler;
 mod steady;
 mod submit;
+mod unreadable;
 mod waiters;
 
 pub use api::{DefinitionText, JournalPage, Refused, Registered, Start, Started, View};

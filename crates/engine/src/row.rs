@@ -65,4 +65,4 @@ pub(crate) fn unreadable(row: Row, reason: String, now: Time) -> Row {
 const STUCK: &str = "stuck";
 
 /// The error class of sagas whose journal cannot be read.
-const UNREADABLE: &str = "unreadable";
+pub(crate) const UNREADABLE: &str = "unreadable";

@@ -38,7 +38,14 @@ impl StoredEntry {
             Err(e) => {
                 // What cannot be read may be named at any length; a reason is a sentence.
                 let why: String = e.to_string().chars().take(300).collect();
-                Err(format!("entry {} cannot be read by this version: {why}", self.seq))
+                let seq = self.seq;
+                Err(match serde_json::from_slice::<serde::de::IgnoredAny>(&self.body) {
+                    // It is whole, only not known here.
+                    Ok(_) => format!(
+                        "entry {seq} was written by a newer version ({why}); run a node of that version, which takes the saga up by itself"
+                    ),
+                    Err(_) => format!("entry {seq} is damaged ({why}); look for it in a backup of the store"),
+                })
             }
         }
     }

@@ -194,14 +194,8 @@ impl Door {
         }
     }
 
-    /// Nobody's again, its mails answered alike.
+    /// Nobody's again, its mails answered alike. Not if another node has moved it meanwhile: that one may be able to read it.
     async fn let_go(self, row: Row, mails: &VecDeque<Mail>, answer: MailAnswer) -> Opened {
-        if mails.is_empty() {
-            if let Err(error) = self.node.insist(|| self.node.store.park(row.clone())).await {
-                tracing::error!(saga = %self.cell.id, "it cannot be parked: {error}");
-            }
-            return self.shut(Gone::Parked);
-        }
         let nonce = self.node.random.next();
         let advance = || Advance {
             id: self.cell.id.clone(),
@@ -224,7 +218,9 @@ impl Door {
     async fn unloadable(self, error: &Error) -> Opened {
         tracing::error!(saga = %self.cell.id, "it cannot be read from the store: {error}");
         self.node.meter.unreadable.add();
-        if let Ok(Some(row)) = self.node.store.row(&self.cell.id).await {
+        if let Ok(Some(row)) = self.node.store.row(&self.cell.id).await
+            && self.lease.owns(&row)
+        {
             let row = row::unreadable(row, error.message.clone(), self.node.now());
             if let Err(error) = self.node.store.park(row).await {
                 tracing::error!(saga = %self.cell.id, "it cannot be parked: {error}");

@@ -144,11 +144,16 @@ async fn one_whose_id_is_anothers_is_refused_visibly() {
     let backlog = world.memory.backlog().await.unwrap();
     assert!(backlog.example.is_some_and(|(_, reason)| reason.contains("exists with another")));
     assert_eq!(gauge(&engine, "submissions_waiting"), 0);
+    // So is what no database should have let in.
+    for (nth, input) in ["{", r#"{"seat":1,"seat":2}"#].into_iter().enumerate() {
+        world.memory.arrive_unseeing("seat", &format!("u{nth}"), input);
+    }
+    until("they were refused", async || gauge(&engine, "submissions_refused") == 3).await;
     // One that is the same after all is no trouble.
     submit(&engine, start("seat", "t", json!({ "seat": "3C" }))).await;
     world.memory.arrive_unseeing("seat", "t", r#"{"seat":"3C"}"#);
     settled(&world).await;
-    assert_eq!(gauge(&engine, "submissions_refused"), 1);
+    assert_eq!(gauge(&engine, "submissions_refused"), 3);
 }
 
 /// Whoever's transaction has committed was told that the id is theirs.

@@ -47,6 +47,8 @@ pub(crate) struct Faulty {
     pub(crate) loads: AtomicUsize,
     /// What people have accepted as lost.
     pub(crate) loss: Mutex<Option<Loss>>,
+    /// Entries of this kind are shown as one that this version does not know: how an older node sees them.
+    older_than: Option<&'static str>,
 }
 
 impl Faulty {
@@ -61,7 +63,21 @@ impl Faulty {
             claims: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             loss: Mutex::default(),
+            older_than: None,
         }
+    }
+
+    /// The store as a node sees it of a version that had no entries of this kind.
+    pub(crate) fn older_than(inner: Arc<Memory>, kind: &'static str) -> Self {
+        Self { older_than: Some(kind), ..Self::new(inner) }
+    }
+
+    fn seen(&self, mut entry: StoredEntry) -> StoredEntry {
+        let new = self.older_than.map(|kind| format!("{{\"{kind}\":"));
+        if let Some(rest) = new.and_then(|new| entry.body.strip_prefix(new.as_bytes()).map(<[u8]>::to_vec)) {
+            entry.body = [b"{\"not known yet\":".as_slice(), &rest].concat();
+        }
+        entry
     }
 
     /// From now on this decides what happens at the n-th commit, from 1.
@@ -134,11 +150,16 @@ impl Journal for Faulty {
 
     async fn load(&self, id: &SagaId) -> Result<Option<Stored>, Error> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        self.up()?.load(id).await
+        let stored = self.up()?.load(id).await?;
+        Ok(stored.map(|stored| Stored {
+            entries: stored.entries.into_iter().map(|entry| self.seen(entry)).collect(),
+            ..stored
+        }))
     }
 
     async fn entries(&self, id: &SagaId, after: u64, limit: usize) -> Result<Vec<StoredEntry>, Error> {
-        self.up()?.entries(id, after, limit).await
+        let entries = self.up()?.entries(id, after, limit).await?;
+        Ok(entries.into_iter().map(|entry| self.seen(entry)).collect())
     }
 
     async fn park(&self, row: Row) -> Result<(), Error> {

@@ -17,6 +17,8 @@ mod tx;
 pub use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry};
 pub use amends_core::{SagaId, Status};
 pub use amends_engine::{Config, Engine, Refused, View};
+#[cfg(any(feature = "inbox-sqlite", feature = "inbox-postgres", feature = "inbox-mysql"))]
+pub use amends_inbox as inbox;
 pub use amends_participants::ParticipantConfig;
 
 pub use crate::amends::Amends;

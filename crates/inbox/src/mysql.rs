@@ -129,7 +129,7 @@ impl Desk for MySqlDesk<'_, '_> {
     }
 
     async fn read(&mut self, key: &Key) -> Result<Option<Record>, Error> {
-        record(&mut **self.0, READ, key).await
+        record(self.0, READ, key).await
     }
 
     async fn settle(&mut self, key: &Key, settled: &Settled) -> Result<bool, Error> {

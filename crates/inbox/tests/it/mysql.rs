@@ -1,6 +1,7 @@
 //! MariaDB, which stands for MySQL as well.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use amends_inbox::{Action, Answer, Begun, Compensation, Error, Found, Key, Outcome, mysql};
 use amends_testbed::mariadb::MariaDb;
@@ -8,9 +9,9 @@ use serde_json::Value;
 use sqlx::mysql::{MySqlConnection, MySqlPool, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _, Transaction};
 
-use crate::race::everyone_hears_the_same_and_it_happens_once_or_not_at_all;
+use crate::race::{Effects, race};
 use crate::world::{
-    Gate, Script, World, action_of, compensation_of, done, end, nothing_to_undo, records, repeated,
+    Gate, Repeats, Script, World, action_of, compensation_of, done, end, nothing_to_undo, records, repeated,
     sqlx_world, story, undone,
 };
 
@@ -18,6 +19,7 @@ use crate::world::{
 struct Maria {
     pool: MySqlPool,
     server: Arc<MariaDb>,
+    repeats: Repeats,
 }
 
 async fn make() -> Maria {
@@ -42,7 +44,7 @@ async fn with(isolation: &'static str) -> Maria {
     ] {
         pool.execute(sql).await.unwrap();
     }
-    Maria { pool, server: Arc::new(server) }
+    Maria { pool, server: Arc::new(server), repeats: Repeats::default() }
 }
 
 async fn write(db: &mut MySqlConnection, what: &str, key: &Key, change: i64) -> Result<(), sqlx::Error> {
@@ -81,12 +83,18 @@ crate::suite!(make);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_race_at_read_committed() {
-    everyone_hears_the_same_and_it_happens_once_or_not_at_all(&make().await).await;
+    race(&make().await, Effects::SomeFail).await;
+    let world = make().await;
+    race(&world, Effects::AllSucceed).await;
+    assert_eq!(world.repeats.load(Ordering::Relaxed), 0, "nobody is ended for a deadlock");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_race_at_repeatable_read() {
-    everyone_hears_the_same_and_it_happens_once_or_not_at_all(&with("REPEATABLE READ").await).await;
+    race(&with("REPEATABLE READ").await, Effects::SomeFail).await;
+    let world = with("REPEATABLE READ").await;
+    race(&world, Effects::AllSucceed).await;
+    assert_eq!(world.repeats.load(Ordering::Relaxed), 0, "nobody is ended for a deadlock");
 }
 
 /// Those that waited for what rolled back may lock each other out: whoever is ended for it is told that it may try again, and the others go on.

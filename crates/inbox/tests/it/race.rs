@@ -22,9 +22,17 @@ enum Heard {
     Query(usize, Result<Found, Error>),
 }
 
-/// All callers call for all sagas at once, each in another order: actions, compensations (under two keys) and queries of the same keys. Every
-/// eighth effect fails.
-pub(crate) async fn everyone_hears_the_same_and_it_happens_once_or_not_at_all(world: &impl World) {
+/// What the callers' effects come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effects {
+    AllSucceed,
+    /// Every eighth fails, and its transaction is rolled back.
+    SomeFail,
+}
+
+/// All callers call for all sagas at once, each in another order: actions, compensations (under two keys) and queries of the same keys.
+/// Everyone hears the same, and it happened once or not at all.
+pub(crate) async fn race(world: &impl World, effects: Effects) {
     let barrier = Arc::new(Barrier::new(CALLERS));
     let callers: Vec<_> = (0..CALLERS)
         .map(|caller| {
@@ -33,7 +41,7 @@ pub(crate) async fn everyone_hears_the_same_and_it_happens_once_or_not_at_all(wo
                 barrier.wait().await;
                 let mut heard = Vec::new();
                 for turn in 0..SAGAS {
-                    heard.push(call(&world, caller, (caller + turn) % SAGAS).await);
+                    heard.push(call(&world, effects, caller, (caller + turn) % SAGAS).await);
                 }
                 heard
             })
@@ -50,9 +58,12 @@ pub(crate) async fn everyone_hears_the_same_and_it_happens_once_or_not_at_all(wo
     assert_eq!(stock(world).await, 1000 - taken);
 }
 
-async fn call(world: &impl World, caller: usize, saga: usize) -> Heard {
+async fn call(world: &impl World, effects: Effects, caller: usize, saga: usize) -> Heard {
     let name = name(saga);
-    let script = if caller.is_multiple_of(8) { Script::Fail } else { Script::Succeed };
+    let script = match effects {
+        Effects::SomeFail if caller.is_multiple_of(8) => Script::Fail,
+        Effects::SomeFail | Effects::AllSucceed => Script::Succeed,
+    };
     // The first sagas are mostly called, the last ones mostly undone, so that either comes first somewhere.
     match (caller * 7 + saga) % (SAGAS + 2) {
         0 => Heard::Query(

@@ -1,6 +1,7 @@
 //! SQLite, each call on a connection of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use amends_inbox::{Action, Answer, Begun, Compensation, Error, Found, Key, Outcome, sqlite};
@@ -9,13 +10,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-use crate::race::everyone_hears_the_same_and_it_happens_once_or_not_at_all;
-use crate::world::{Script, World, action_of, compensation_of, done, end, records, repeated, story, undone};
+use crate::race::{Effects, race};
+use crate::world::{
+    Repeats, Script, World, action_of, compensation_of, done, end, records, repeated, story, undone,
+};
 
 #[derive(Clone)]
 struct Lite {
     folder: Arc<TempDir>,
     behavior: TransactionBehavior,
+    repeats: Repeats,
 }
 
 async fn make() -> Lite {
@@ -23,7 +27,8 @@ async fn make() -> Lite {
 }
 
 fn with(behavior: TransactionBehavior) -> Lite {
-    let world = Lite { folder: Arc::new(tempfile::tempdir().unwrap()), behavior };
+    let world =
+        Lite { folder: Arc::new(tempfile::tempdir().unwrap()), behavior, repeats: Repeats::default() };
     let connection = world.open();
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
     sqlite::install(&connection).unwrap();
@@ -87,7 +92,7 @@ async fn aside<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> 
 
 impl World for Lite {
     async fn act(&self, action: Action, script: Script) -> Result<Answer, Error> {
-        repeated(|| {
+        repeated(&self.repeats, || {
             let (world, action, script) = (self.clone(), action.clone(), script.clone());
             aside(move || world.act_once(&action, &script))
         })
@@ -95,7 +100,7 @@ impl World for Lite {
     }
 
     async fn undo(&self, compensation: Compensation, script: Script) -> Result<Answer, Error> {
-        repeated(|| {
+        repeated(&self.repeats, || {
             let (world, compensation, script) = (self.clone(), compensation.clone(), script.clone());
             aside(move || world.undo_once(&compensation, &script))
         })
@@ -138,12 +143,15 @@ crate::suite!(make);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_race_in_immediate_transactions() {
-    everyone_hears_the_same_and_it_happens_once_or_not_at_all(&make().await).await;
+    race(&make().await, Effects::SomeFail).await;
+    let world = make().await;
+    race(&world, Effects::AllSucceed).await;
+    assert_eq!(world.repeats.load(Ordering::Relaxed), 0, "waiting is enough");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_race_in_deferred_transactions() {
-    everyone_hears_the_same_and_it_happens_once_or_not_at_all(&with(TransactionBehavior::Deferred)).await;
+    race(&with(TransactionBehavior::Deferred), Effects::SomeFail).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use amends_inbox::{
     Action, Answer, Attempts, BoxError, Compensation, Error, Found, Key, Outcome, RequestHash,
@@ -83,15 +84,22 @@ pub(crate) trait World: Clone + Send + Sync + 'static {
     fn somebody_waits(&self) -> impl Future<Output = ()> + Send;
 }
 
+/// How many transactions had to be repeated.
+pub(crate) type Repeats = Arc<AtomicU32>;
+
 /// Repeats a transaction as long as the database asks for it.
 pub(crate) async fn repeated<F: Future<Output = Result<Answer, Error>>>(
+    repeats: &Repeats,
     mut once: impl FnMut() -> F,
 ) -> Result<Answer, Error> {
     let mut attempts = Attempts::default();
     loop {
         match once().await {
             Err(e) => match attempts.pause_after(&e) {
-                Some(pause) => tokio::time::sleep(pause).await,
+                Some(pause) => {
+                    repeats.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(pause).await;
+                }
                 None => return Err(e),
             },
             Ok(answer) => return Ok(answer),
@@ -99,7 +107,7 @@ pub(crate) async fn repeated<F: Future<Output = Result<Answer, Error>>>(
     }
 }
 
-/// The part of a world that reads the same with both databases of `sqlx`. It needs a field `pool` and methods `ask_it`, `age_it`,
+/// The part of a world that reads the same with both databases of `sqlx`. It needs fields `pool` and `repeats`, methods `ask_it`, `age_it`,
 /// `wait_for_a_waiter`, and a function `write`.
 macro_rules! sqlx_world {
     ($world:ident, $database:ident) => {
@@ -134,11 +142,11 @@ macro_rules! sqlx_world {
 
         impl World for $world {
             async fn act(&self, action: Action, script: Script) -> Result<Answer, Error> {
-                repeated(|| self.act_once(&action, &script)).await
+                repeated(&self.repeats, || self.act_once(&action, &script)).await
             }
 
             async fn undo(&self, compensation: Compensation, script: Script) -> Result<Answer, Error> {
-                repeated(|| self.undo_once(&compensation, &script)).await
+                repeated(&self.repeats, || self.undo_once(&compensation, &script)).await
             }
 
             async fn query(&self, key: Key) -> Result<Found, Error> {

@@ -4,6 +4,10 @@
 //! trees are equal when their members are, in any order, and their numbers have the same text: `1` is not `1.0`. Only
 //! an exponent is written in one way, whatever its source: `1E5` and `1e+5` are the same number.
 
+mod distinct;
+
+pub use distinct::has_distinct_names;
+
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 

@@ -50,6 +50,7 @@ mod checks;
 mod definitions;
 mod error;
 mod health;
+mod intake;
 mod journal;
 mod lists;
 mod locks;

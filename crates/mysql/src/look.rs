@@ -3,6 +3,7 @@
 use amends_store::batch::{Held, Look};
 use amends_store::{Error, Item};
 
+use crate::intake;
 use crate::rows::{self, columns, number, text, time};
 use crate::session::Answer;
 use crate::sql::{Script, Value, fill};
@@ -37,6 +38,7 @@ enum Kind {
     Lock,
     Last,
     Known,
+    Arrived,
     Claims,
     Takers,
     Mail,
@@ -79,7 +81,8 @@ impl Looking {
         };
         looking.add(Kind::Lock, LOCK, moved.clone());
         looking.add(Kind::Last, LAST, moved);
-        looking.add(Kind::Known, KNOWN, ids);
+        looking.add(Kind::Known, KNOWN, ids.clone());
+        looking.add(Kind::Arrived, intake::ARRIVED, ids);
         looking.add(Kind::Claims, CLAIMS, claims);
         looking.add(Kind::Takers, TAKERS, taking);
         looking.add(Kind::Mail, MAIL, let_go);
@@ -126,6 +129,10 @@ impl Kind {
             }
             Self::Known => {
                 look.known.insert(text(row, 0)?, text(row, 1)?);
+            }
+            Self::Arrived => {
+                let (id, arrived) = intake::arrived(row)?;
+                look.arrived.insert(id, arrived);
             }
             Self::Claims => {
                 let holder = rows::row(row)?;

@@ -26,7 +26,7 @@ const TRUSTED_FOR: Duration = Duration::from_secs(1);
 /// of a node that stopped in the middle of one, nobody could take these sagas over, so that it ends well before the node's lease does. MySQL has
 /// no such limit, but one for all that is idle. Without `unique_checks`, constraints would decide nothing.
 const SETTINGS: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, \
-    unique_checks = 1, sql_auto_is_null = 0, sql_safe_updates = 0, sql_select_limit = DEFAULT, innodb_lock_wait_timeout = 10, \
+    unique_checks = 1, sql_auto_is_null = 0, sql_safe_updates = 0, sql_select_limit = DEFAULT, innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, \
     wait_timeout = 60 /*!80000 , wait_timeout = 10, max_execution_time = 30000 */ \
     /*M!100600 , idle_transaction_timeout = 10, max_statement_time = 30 */";
 

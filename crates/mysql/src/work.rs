@@ -1,7 +1,7 @@
 //! Due work and take-over. What is looked up is in one index, in which it stands together: it costs what is due, not what exists.
 
 use amends_core::{SagaId, Time};
-use amends_store::{Due, Error, NodeLease, Work};
+use amends_store::{Due, Error, Intake, NodeLease, Work};
 use async_trait::async_trait;
 
 use crate::MySqlStore;
@@ -87,6 +87,10 @@ impl Work for MySqlStore {
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         let row = self.pool.query_opt(Call::Reads, NEXT_DUE).await?;
         row.map(|row| time(&row, 0)).transpose()
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
     }
 }
 

@@ -3,6 +3,7 @@
 use amends_store::batch::Writes;
 use amends_store::{Error, Kind, Row};
 
+use crate::intake;
 use crate::look::NEW;
 use crate::session::Limits;
 use crate::sql::{Texts, Value, fill};
@@ -36,7 +37,7 @@ const BATCH_BYTES_MAX: usize = 256 << 20;
 
 /// The statements that there is something for, in the order in which all batches run them.
 pub(crate) fn texts(writes: &Writes, limits: Limits) -> Result<Texts, Error> {
-    let Writes { sagas, entries, released, claims, answers, rows, adopted: _ } = writes;
+    let Writes { sagas, entries, released, claims, answers, rows, adopted } = writes;
     let bytes = entries.iter().map(|(_, entry, _)| entry.body.len()).chain(answers.values().map(Vec::len));
     let bytes: usize = bytes.sum();
     if bytes > BATCH_BYTES_MAX {
@@ -70,6 +71,9 @@ pub(crate) fn texts(writes: &Writes, limits: Limits) -> Result<Texts, Error> {
             ));
         }
         texts.push(FIRST)?;
+    }
+    if !adopted.is_empty() {
+        texts.push(&fill(intake::ADOPTED, &[Value::list(adopted.iter().copied())]))?;
     }
     let entries = entries.iter().map(|(number, entry, nonce)| {
         let body = entry.body.as_slice();

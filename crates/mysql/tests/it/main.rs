@@ -1,4 +1,10 @@
 //! Against a real server.
 
+mod faults;
+mod intake;
 mod locks;
+mod open;
+mod races;
 mod store;
+mod support;
+mod way;

@@ -25,10 +25,11 @@ pub(crate) async fn open(url: &str, data: Option<PathBuf>) -> Result<Opened, Err
     match scheme {
         "sqlite" => sqlite(url).await,
         "postgres" | "postgresql" => postgres(url).await,
+        "mysql" | "mariadb" => mysql(url).await,
         "redis" | "rediss" => redis(url, data).await,
         "memory" => memory(),
         _ => Err(refused(
-            "the store's URL has an unknown scheme; sqlite, postgres, redis and memory are known",
+            "the store's URL has an unknown scheme; sqlite, postgres, mysql, redis and memory are known",
         )),
     }
 }
@@ -73,10 +74,21 @@ async fn postgres(_: &str) -> Result<Opened, Error> {
     Err(left_out("postgres", "postgres"))
 }
 
+#[cfg(feature = "mysql")]
+async fn mysql(url: &str) -> Result<Opened, Error> {
+    let store = Arc::new(amends_mysql::MySqlStore::open(url).await?);
+    Ok(Opened { store: store.clone(), locks: store, is_shared: true, commits_in_flight: None })
+}
+
+#[cfg(not(feature = "mysql"))]
+async fn mysql(_: &str) -> Result<Opened, Error> {
+    Err(left_out("mysql", "mysql"))
+}
+
 #[cfg(feature = "redis")]
 async fn redis(url: &str, data: Option<PathBuf>) -> Result<Opened, Error> {
     use amends_redis::{Options, RedisLocks, RedisStore, StoreOptions};
-    let options = StoreOptions { data, wait: None };
+    let mut options = StoreOptions { data, wait: None };
     let server = options.read_url(url)?;
     let store = RedisStore::open(url, options).await?;
     let locks = RedisLocks::connect(&server, Options::default()).await;

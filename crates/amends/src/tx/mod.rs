@@ -5,6 +5,8 @@ mod pending;
 mod port;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
+#[cfg(feature = "sqlx")]
+mod sqlx;
 #[cfg(feature = "sqlx-postgres")]
 mod sqlx_postgres;
 mod submission;

@@ -10,6 +10,10 @@ use crate::locks::Held;
 
 /// A submission that fits its definition.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(any(feature = "rusqlite", feature = "sqlx")),
+    allow(dead_code, reason = "only drivers read it")
+)]
 pub struct Submission {
     pub(crate) saga: String,
     pub(crate) id: SagaId,

@@ -7,12 +7,8 @@ async fn handed_over(mine: Held, theirs: Covered) {
     let _ = theirs.release_of(mine).await;
 }
 
-fn made_by_hand(mine: Held, saga: SagaId) -> Covered {
-    Covered { guard: mine, saga }
-}
-
 fn made_by_calling(mine: Held, saga: SagaId) -> Covered {
-    Covered::new(mine, saga)
+    Covered::from((mine, saga))
 }
 
 fn main() {}

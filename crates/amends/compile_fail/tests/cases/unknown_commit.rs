@@ -1,4 +1,4 @@
-//! After a commit of which nobody knows there is nothing to release or to abandon; and no foreign transaction can say that it was committed.
+//! After a commit of which nobody knows there is nothing to release or to abandon, and nothing is committed twice.
 
 use amends::{Pending, Transaction, Unsure};
 
@@ -14,9 +14,5 @@ async fn committed_twice<T: Transaction>(pending: Pending<T>) {
     let _ = pending.commit();
     let _ = pending.commit();
 }
-
-struct Mine;
-
-impl Transaction for Mine {}
 
 fn main() {}

@@ -21,7 +21,7 @@ DROP PROCEDURE IF EXISTS amends_submit;
 
 -- Begins a saga as part of the caller's transaction, with the rights of the engine's user, whose tables these are. The same id again does
 -- nothing if definition name and input are the same, and else is an error. A function of the server for JSON reads numbers by their value,
--- so that inputs are compared by their text here, blanks outside of texts left aside; an engine compares trees, later. Whatever is checked is
+-- so that inputs are compared by their text here, in MariaDB without regard to blanks between values; an engine compares trees, later. Whatever is checked is
 -- checked before anything is written: an error of a procedure does not undo what it wrote. Parameters are of types that nothing is cut for.
 CREATE PROCEDURE amends_submit(p_saga TEXT CHARACTER SET utf8mb4, p_id TEXT CHARACTER SET utf8mb4, p_input LONGTEXT CHARACTER SET utf8mb4)
 MODIFIES SQL DATA SQL SECURITY DEFINER
@@ -42,7 +42,7 @@ BEGIN
     IF p_saga IS NULL OR p_id IS NULL OR p_input IS NULL THEN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'amends: a definition''s name, an id and an input are needed; one of them is NULL';
     END IF;
-    IF NOT CAST(p_saga AS BINARY) REGEXP CAST('^[a-z][a-z0-9_-]{0,63}$' AS BINARY) OR LOCATE(CHAR(10), p_saga) > 0 THEN
+    IF NOT p_saga COLLATE utf8mb4_bin REGEXP '^[a-z][a-z0-9_-]{0,63}$' OR LOCATE(CHAR(10), p_saga) > 0 THEN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'amends: the first argument is no name of a definition: a to z, digits, _ and -';
     END IF;
     IF OCTET_LENGTH(p_id) NOT BETWEEN 1 AND 256 OR p_id REGEXP '[\\x{0000}-\\x{001f}\\x{007f}-\\x{009f}]' THEN
@@ -70,10 +70,10 @@ BEGIN
     END IF;
     whole: BEGIN
         IF v_input_known IS NOT NULL THEN
-            IF JSON_COMPACT(v_input_known) = JSON_COMPACT(p_input) COLLATE utf8mb4_bin THEN
+            IF /*M! JSON_COMPACT */ (v_input_known) = /*M! JSON_COMPACT */ (p_input) COLLATE utf8mb4_bin THEN
                 LEAVE whole;
             END IF;
-            IF NOT JSON_EQUALS(v_input_known, p_input) THEN
+            IF NOT /*M! JSON_EQUALS(v_input_known, p_input) */ /*!80000 (CAST(v_input_known AS JSON) = CAST(p_input AS JSON)) */ THEN
                 SIGNAL SQLSTATE '23000' SET MESSAGE_TEXT = v_words;
             END IF;
         END IF;
@@ -100,7 +100,7 @@ BEGIN
                     SET v_words = CONCAT('amends: ', LEFT(p_id, 40), ' was refused: ', LEFT(CONVERT(v_reason USING utf8mb4), 60));
                     SIGNAL SQLSTATE '23000' SET MESSAGE_TEXT = v_words;
                 END IF;
-                IF v_saga_known <> v_saga OR NOT JSON_COMPACT(v_input_known) = JSON_COMPACT(p_input) COLLATE utf8mb4_bin THEN
+                IF v_saga_known <> v_saga OR NOT /*M! JSON_COMPACT */ (v_input_known) = /*M! JSON_COMPACT */ (p_input) COLLATE utf8mb4_bin THEN
                     SIGNAL SQLSTATE '23000' SET MESSAGE_TEXT = v_words;
                 END IF;
                 LEAVE whole;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use amends_mysql::MySqlStore;
+use amends_store::Work as _;
 use amends_store::conformance::Fixture;
 use amends_store::conformance::intake::Caller;
 use amends_store::conformance::samples::*;
-use amends_store::{Intake as _, Work as _};
 use amends_testbed::mariadb::MariaDb;
 use async_trait::async_trait;
 use mysql_async::Conn;

@@ -53,16 +53,18 @@ end
 local function append(saga, entries, take)
   saga.changed = true
   if entries == 0 then return end
-  local journal = saga.entries
+  local journal, seq = saga.entries, saga.seq
   if not journal then
-    journal = {}
+    seq, entries = seq + 1, entries - 1
+    journal = {number(seq), take(), n = 2}
     saga.entries = journal
   end
-  for _ = 1, entries do
-    saga.seq = saga.seq + 1
-    journal[#journal + 1] = number(saga.seq)
-    journal[#journal + 1] = take()
+  for n = journal.n + 2, journal.n + 2 * entries, 2 do
+    seq = seq + 1
+    journal[n - 1], journal[n] = number(seq), take()
   end
+  journal.n = journal.n + 2 * entries
+  saga.seq = seq
 end
 
 local function skip(take, words)

@@ -47,8 +47,15 @@ local function copy(row)
   return new
 end
 
+-- Numbers of entries are small and come often.
+local SMALL, SMALL_MAX = {}, 1000
+
 local function number(n)
-  return string.format('%.0f', n)
+  local text = SMALL[n]
+  if text then return text end
+  text = string.format('%.0f', n)
+  if n >= 0 and n <= SMALL_MAX then SMALL[n] = text end
+  return text
 end
 
 -- The server's clock, in milliseconds. Read once a call: before Redis 7.2 it runs on within one.
@@ -109,25 +116,35 @@ local function fetch(plan, key, fields)
   return all
 end
 
-local function add(lists, key, one, other)
+-- Arguments of a command that is made at the end. They are counted, for Lua counts a list by searching its end.
+local function add(lists, key, one)
   local list = lists[key]
-  if not list then
-    list = {}
-    lists[key] = list
+  if list then
+    local n = list.n + 1
+    list[n], list.n = one, n
+  else
+    lists[key] = {one, n = 1}
   end
-  local at = #list
-  list[at + 1] = one
-  if other then list[at + 2] = other end
+end
+
+local function add_two(lists, key, one, other)
+  local list = lists[key]
+  if list then
+    local n = list.n + 2
+    list[n - 1], list[n], list.n = one, other, n
+  else
+    lists[key] = {one, other, n = 2}
+  end
 end
 
 -- False: the field is removed. A field that is removed and set in one call is set.
 local function hset(plan, key, field, value)
-  if value then add(plan.sets, key, field, value) else add(plan.gone, key, field) end
+  if value then add_two(plan.sets, key, field, value) else add(plan.gone, key, field) end
 end
 
 -- False: the member is removed. A member that is removed and set in one call is set.
 local function zset(plan, key, member, score)
-  if score then add(plan.scores, key, score, member) else add(plan.left, key, member) end
+  if score then add_two(plan.scores, key, score, member) else add(plan.left, key, member) end
 end
 
 local function count(plan, field, by)
@@ -176,8 +193,14 @@ end
 -- Writes a row and what follows from it: where it stands in the indexes, and the counts. `old` is the row as stored, false for a new one:
 -- once a call for each row.
 local function set_row(plan, id, old, new, mails, had_mails)
-  local was_free, is_free = old and old.epoch == '', new.epoch == ''
   hset(plan, ROWS, id, pack_row(new))
+  -- Most are new and an engine's, on their way.
+  if not old and new.epoch ~= '' and new.ended == '' and new.dead == '' and new.contradicted == '0' and mails == 0 then
+    zset(plan, OWNED, id, new.epoch)
+    zset(plan, STATUS, status_member(id, new), '0')
+    return count(plan, count_field(new), 1)
+  end
+  local was_free, is_free = old and old.epoch == '', new.epoch == ''
   move(plan, DUE, was_free and old.due ~= '' and id, old and old.due, is_free and new.due ~= '' and id, new.due)
   move(plan, OWNED, old and not was_free and id, old and old.epoch, not is_free and id, new.epoch)
   move(plan, MAILED, old and not was_free and had_mails > 0 and id, old and old.epoch, not is_free and mails > 0 and id, new.epoch)
@@ -223,9 +246,8 @@ local function earlier(a, b)
 end
 
 local function write_parts(command, key, list)
-  if #list <= PART then return redis.call(command, key, unpack(list)) end
-  for from = 1, #list, PART do
-    redis.call(command, key, unpack(list, from, math.min(from + PART - 1, #list)))
+  for from = 1, list.n, PART do
+    redis.call(command, key, unpack(list, from, math.min(from + PART - 1, list.n)))
   end
 end
 

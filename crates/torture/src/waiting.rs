@@ -16,29 +16,14 @@ pub struct Waiting {
 /// All of them. Whoever brings the missing part makes a named fault of each.
 pub const ALL: &[Waiting] = &[
     Waiting {
-        fault: "COMMIT is applied, then the connection to the database is cut",
-        expected: "it is read again by its nonce; no double transition",
-        waits_for: "a store behind a network (PostgreSQL, MySQL); the engine's part is tested with a store that loses answers",
-    },
-    Waiting {
-        fault: "a database server is killed, or stopped past the lease",
-        expected: "503 meanwhile, the lease lapses, nothing is lost or doubled",
-        waits_for: "a store behind a network",
-    },
-    Waiting {
         fault: "storms of serialization failures and deadlocks (40001; 1205, 1213, 1020)",
         expected: "whole transactions are repeated; no partial rows",
-        waits_for: "PostgreSQL, MySQL",
+        waits_for: "nothing that torture could cause on purpose; the stores' own tests have them",
     },
     Waiting {
         fault: "a broker is away for ten minutes, then its acknowledgements are lost",
         expected: "the outbox stays bounded and in order; duplicates carry the same id",
         waits_for: "the outbox",
-    },
-    Waiting {
-        fault: "an old and a new version of the engine work on one store",
-        expected: "each saga keeps its pinned definition; exactly one of them moves it",
-        waits_for: "a store that several engines may open",
     },
     Waiting {
         fault: "the name of a participant comes to mean 169.254.169.254",

@@ -22,12 +22,23 @@ const ORDERS_MAX: usize = 2_000;
 
 fn long_order() -> Value {
     let mut order = order();
-    order["note"] = "x".repeat(NOTE_BYTES).into();
+    // No two bytes alike for long: a store may compress what it keeps.
+    let mut draw = 0x2545_f491_4f6c_dd1d_u64;
+    let note: String = std::iter::repeat_with(|| {
+        draw ^= draw << 13;
+        draw ^= draw >> 7;
+        draw ^= draw << 17;
+        char::from(b'0' + (draw % 75) as u8)
+    })
+    .filter(|letter| letter.is_ascii_alphanumeric())
+    .take(NOTE_BYTES)
+    .collect();
+    order["note"] = note.into();
     order
 }
 
 /// Orders until the store takes no more; gives the ids of those that were acknowledged, and what the last one was told.
-async fn order_until_refused(market: &Market) -> Result<(Vec<String>, String)> {
+pub(super) async fn order_until_refused(market: &Market) -> Result<(Vec<String>, String)> {
     let mut acknowledged = Vec::new();
     let input = long_order();
     for n in 0..ORDERS_MAX {
@@ -46,7 +57,7 @@ async fn order_until_refused(market: &Market) -> Result<(Vec<String>, String)> {
 }
 
 /// Whether the engine says that it is not ready, and why.
-async fn is_unready(market: &Market, words: &str) -> Result<()> {
+pub(super) async fn is_unready(market: &Market, words: &str) -> Result<()> {
     until("it says that it is not ready", || async {
         let ready = market.ground.api.get("/readyz").await?;
         Ok((ready.status == 503 && ready.text.contains(words)).then_some(()))
@@ -58,7 +69,7 @@ async fn is_unready(market: &Market, words: &str) -> Result<()> {
 }
 
 /// What was acknowledged is there, also while nothing can be written.
-async fn all_are_there(market: &Market, ids: &[String]) -> Result<()> {
+pub(super) async fn all_are_there(market: &Market, ids: &[String]) -> Result<()> {
     for id in ids {
         let saga = market.ground.api.saga(id).await?;
         ensure!(saga["input"]["note"].as_str().map(str::len) == Some(NOTE_BYTES), "{id} is not whole");

@@ -3,12 +3,14 @@
 mod callbacks;
 mod changes;
 mod connections;
+mod database;
 mod disk;
 mod hostile;
 mod lives;
 mod overtaking;
 mod people;
 mod redis;
+mod shared;
 mod starts;
 
 use std::fmt::Write as _;
@@ -71,6 +73,40 @@ pub const REDIS: &[Fault] = &[
         a_replica_is_promoted,
         redis,
         "with wait=1 nothing that was acknowledged is lost, and work goes on"
+    ),
+];
+
+/// Those that happen to PostgreSQL where it is the store, and to nodes that share it.
+pub const POSTGRES: &[Fault] = &[
+    fault!(
+        database_is_killed_and_stopped,
+        database,
+        "503 or waiting meanwhile, the lease lapses; what was acknowledged is there, nothing is lost or doubled"
+    ),
+    fault!(
+        answers_to_commits_are_lost,
+        database,
+        "each is read again by its nonce; no transition happens twice, none is lost"
+    ),
+    fault!(
+        databases_disk_is_full,
+        database,
+        "503 with the reason, ready again by itself when there is room; nothing acknowledged is lost"
+    ),
+    fault!(
+        any_node_answers_for_any_saga,
+        shared,
+        "looked at, waited for, cancelled, retried, submitted again at the node that does not have it: the same answer"
+    ),
+    fault!(
+        a_revived_node_loses_what_it_had,
+        shared,
+        "what it had is taken over; it says that its lease is over, writes nothing under it, and joins anew"
+    ),
+    fault!(
+        a_newer_version_writes_what_this_one_does_not_know,
+        shared,
+        "those sagas are parked, visible, with what to do, and no others; who can read them takes them up"
     ),
 ];
 
@@ -168,7 +204,8 @@ pub const ALL: &[Fault] = &[
 pub fn of(store: &StoreUrl) -> impl Iterator<Item = &'static Fault> {
     let own: &[Fault] = match store.servers().map(|servers| servers.kind) {
         Some(Kind::Redis) => REDIS,
-        Some(Kind::Postgres | Kind::MariaDb) | None => &[],
+        Some(Kind::Postgres) => POSTGRES,
+        Some(Kind::MariaDb) | None => &[],
     };
     ALL.iter().chain(own)
 }
@@ -177,7 +214,7 @@ pub fn of(store: &StoreUrl) -> impl Iterator<Item = &'static Fault> {
 #[must_use]
 pub fn table() -> String {
     let mut out = String::from("named faults:\n");
-    for Fault { name, expected, .. } in ALL.iter().chain(REDIS) {
+    for Fault { name, expected, .. } in ALL.iter().chain(REDIS).chain(POSTGRES) {
         let _ = writeln!(out, "  {name}\n      expected: {expected}");
     }
     out

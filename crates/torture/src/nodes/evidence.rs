@@ -45,8 +45,7 @@ const EPOCHS_BACKWARDS: &str = "SELECT count(*) FROM (
 
 const TAKE_OVERS: &str = "SELECT count(*) FROM torture.wrote WHERE kind = 'taken_over'";
 
-/// As many as are owned under this name, with a lease that holds.
-const OWNED: &str = "SELECT count(*) FROM amends.saga WHERE owner_epoch IS NOT NULL";
+const WRITTEN: &str = "SELECT count(*) FROM amends.entry";
 
 /// Asks the database. Nodes must have made their tables before it begins.
 #[derive(Debug, Clone)]
@@ -101,12 +100,12 @@ impl Evidence {
         self.count(JUST_TAKEN_OVER)
     }
 
-    /// Sagas that a node has.
+    /// All entries.
     ///
     /// # Errors
     /// As [`Evidence::take_overs`].
-    pub fn owned(&self) -> Result<usize> {
-        self.count(OWNED)
+    pub fn written(&self) -> Result<usize> {
+        self.count(WRITTEN)
     }
 
     fn count(&self, sql: &str) -> Result<usize> {

@@ -1,4 +1,4 @@
-use amends_torture::faults::{ALL, Fault, REDIS};
+use amends_torture::faults::{ALL, Fault, POSTGRES, REDIS};
 use amends_torture::store::StoreUrl;
 
 fn happens(faults: &[Fault], store: &str, name: &str) {
@@ -74,5 +74,20 @@ mod redis {
         redis_runs_out_of_memory
         an_old_snapshot_is_restored
         a_replica_is_promoted
+    }
+}
+
+mod postgres {
+    use super::{POSTGRES, happens};
+
+    faults! {
+        POSTGRES on "postgres:";
+        every_fault_of_postgres_is_a_test;
+        database_is_killed_and_stopped
+        answers_to_commits_are_lost
+        databases_disk_is_full
+        any_node_answers_for_any_saga
+        a_revived_node_loses_what_it_had
+        a_newer_version_writes_what_this_one_does_not_know
     }
 }

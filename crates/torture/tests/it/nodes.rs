@@ -12,7 +12,8 @@ fn three_nodes_a_database_and_the_ways_between_fail_and_every_effect_happens_onc
     assert!(report.is_good(), "{}", report.words());
     let nodes = report.nodes.as_ref().unwrap();
     assert!(report.kills == 3 && report.lapses == 1 && nodes.said == 1 && nodes.looks > 10, "{report:?}");
-    for harm in ["connections delayed", "connections reset", "connections half open", "answer to COMMIT lost"] {
+    for harm in ["connections delayed", "connections reset", "connections half open", "answer to COMMIT lost"]
+    {
         assert!(report.faults.contains_key(format!("database: {harm}").as_str()), "{harm}: {report:?}");
     }
     assert_eq!(report.server_faults.len(), 3, "{report:?}");

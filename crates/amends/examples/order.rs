@@ -162,13 +162,7 @@ pub(crate) async fn run(database: &Path) -> Result<(), Box<dyn Error>> {
         let released = take_order(amends.locks(), &mut connection, &saga, &order).await?;
         assert!(matches!(released, ReleaseOutcome::Released), "{released}");
         let run = amends.handle(&saga, format!("order-run:{}", order.order))?;
-        let outcome = loop {
-            // The engine takes it up from the transaction that was committed.
-            match run.outcome().await {
-                Err(amends::Refused::UnknownSaga(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
-                outcome => break outcome?,
-            }
-        };
+        let outcome = run.outcome().await?;
         match ends_as {
             "DONE" => assert!(matches!(outcome, Outcome::Completed(_)), "{outcome:?}"),
             _ => assert_eq!(outcome, Outcome::Compensated { reason: "charge: card declined".into() }),

@@ -16,6 +16,9 @@ use crate::{Amends, FactError};
 /// How long one look for the end lasts: the engine wakes whoever waits, so that this only bounds a single wait.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// How long a saga is waited for that is just being taken up from a transaction of the caller's: longer than the engine's scan.
+const COMMITTED_WITHIN: Duration = Duration::from_secs(2);
+
 /// A saga. Dropping it changes nothing about the saga.
 pub struct Handle<I> {
     amends: Amends,
@@ -83,12 +86,12 @@ impl<I> Handle<I> {
         self.is_new
     }
 
-    /// The saga as it is now, with everything that is known of it.
+    /// The saga as it is now, with everything that is known of it. One that was committed a moment ago, in a transaction of the caller's, is waited for.
     ///
     /// # Errors
     /// [`Refused::UnknownSaga`], or the store's.
     pub async fn view(&self) -> Result<View, Refused> {
-        self.amends.engine().saga(&self.id).await
+        self.amends.engine().saga_soon(&self.id, COMMITTED_WITHIN).await
     }
 
     /// What it is doing.
@@ -118,8 +121,9 @@ impl<I> Handle<I> {
     /// As [`Handle::outcome`].
     pub async fn outcome_within(&self, at_most: Duration) -> Result<Option<Outcome>, Refused> {
         let until = Instant::now() + at_most;
-        let view =
-            self.amends.engine().wait(&self.id, until.saturating_duration_since(Instant::now())).await?;
+        let engine = self.amends.engine();
+        engine.saga_soon(&self.id, COMMITTED_WITHIN.min(at_most)).await?;
+        let view = engine.wait(&self.id, until.saturating_duration_since(Instant::now())).await?;
         let reason = reason_of(&view);
         Ok(match status_of(&view)? {
             Status::Completed => Some(Outcome::Completed(facts(&view))),

@@ -7,6 +7,8 @@ mod dispatch;
 mod failure;
 mod handle;
 mod handler;
+#[cfg(any(feature = "inbox-sqlite", feature = "inbox-postgres", feature = "inbox-mysql"))]
+pub mod inbox;
 pub mod locks;
 mod saga;
 mod step;
@@ -17,8 +19,6 @@ mod tx;
 pub use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry};
 pub use amends_core::{SagaId, Status};
 pub use amends_engine::{Config, Engine, Refused, View};
-#[cfg(any(feature = "inbox-sqlite", feature = "inbox-postgres", feature = "inbox-mysql"))]
-pub use amends_inbox as inbox;
 pub use amends_participants::ParticipantConfig;
 
 pub use crate::amends::Amends;

@@ -21,6 +21,25 @@ impl Engine {
         self.node().view(id).await
     }
 
+    /// As [`Engine::saga`], for who has just committed it in an SQL transaction of their own: what waits to be taken up is looked for at once, and
+    /// waited for as long as `at_most`.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownSaga`], also if it takes longer, or the store's.
+    pub async fn saga_soon(&self, id: &SagaId, at_most: Duration) -> Result<View, Refused> {
+        let node = self.node();
+        let until = Instant::now() + at_most;
+        loop {
+            match node.view(id).await {
+                Err(Refused::UnknownSaga(_)) if node.store.intake().is_some() && Instant::now() < until => {
+                    node.intake_now.notify_one();
+                    sleep(SOON_LOOK).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     /// Waits until a saga has ended, or is unknown or dead, but no longer than `at_most`; then gives it as it is.
     ///
     /// A saga in flight here wakes whoever waits; one that is parked or another node's is looked at now and then.
@@ -162,6 +181,9 @@ impl Node {
         call().await
     }
 }
+
+/// How often a saga is looked for that is just being taken up: about as long as a commit takes.
+const SOON_LOOK: Duration = Duration::from_millis(20);
 
 /// How many lost answers in a row are asked for again while somebody waits.
 const LOST_MAX: usize = 3;

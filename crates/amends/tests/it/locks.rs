@@ -51,7 +51,7 @@ impl World {
     async fn is_there(&self, id: &str) -> bool {
         let sql = "SELECT count(*) FROM amends_submission WHERE id = ?1";
         let waiting: i64 = self.connect().query_row(sql, [id], |row| row.get(0)).unwrap();
-        let known = self.amends.handle(&self.saga, id).unwrap().view().await;
+        let known = self.amends.engine().saga(&amends::SagaId::new(id).unwrap()).await;
         waiting > 0 || !matches!(known, Err(Refused::UnknownSaga(_)))
     }
 
@@ -98,12 +98,7 @@ async fn business_rows_and_saga_are_committed_together_and_then_the_lock_goes() 
     assert_eq!(last(world.locks()), Some(Reported::Release("released")));
 
     let handle = world.amends.handle(&world.saga, "order:1").unwrap();
-    let outcome = loop {
-        match handle.outcome().await {
-            Err(Refused::UnknownSaga(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
-            outcome => break outcome.unwrap(),
-        }
-    };
+    let outcome = handle.outcome().await.unwrap();
     assert!(matches!(outcome, Outcome::Completed(_)), "{outcome:?}");
 }
 

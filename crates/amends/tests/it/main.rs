@@ -5,6 +5,7 @@ mod crash;
 mod cut;
 mod definitions;
 mod docs;
+mod inbox;
 mod locks;
 mod outcomes;
 mod postgres;

@@ -39,7 +39,7 @@ impl World {
     async fn is_there(&self, id: &str) -> bool {
         let waiting =
             self.server.ask(&format!("SELECT count(*) FROM amends.submission WHERE id = '{id}'")).unwrap();
-        let known = self.amends.handle(&self.saga, id).unwrap().view().await;
+        let known = self.amends.engine().saga(&amends::SagaId::new(id).unwrap()).await;
         waiting != "0" || !matches!(known, Err(Refused::UnknownSaga(_)))
     }
 
@@ -70,12 +70,7 @@ async fn business_rows_and_saga_are_committed_together_and_then_the_lock_goes() 
     assert_eq!(result, Err("declined"));
     assert!(matches!(outcome, ReleaseOutcome::Released), "{outcome}");
     let handle = world.amends.handle(&world.saga, "order:1").unwrap();
-    let outcome = loop {
-        match handle.outcome().await {
-            Err(Refused::UnknownSaga(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
-            outcome => break outcome.unwrap(),
-        }
-    };
+    let outcome = handle.outcome().await.unwrap();
     assert!(matches!(outcome, Outcome::Completed(_)), "{outcome:?}");
 
     // The same again, after it ended, is the same saga.

@@ -26,6 +26,9 @@ use crate::respond;
 /// How long a renewed lease lasts if the request says nothing of it: a renewal never takes anything away.
 const RENEWAL_DEFAULT: &str = "30s";
 
+/// How long a release waits for its saga to be taken up from a transaction of the caller's: longer than the engine's scan.
+const COMMITTED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// A request for a lock.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -260,7 +263,8 @@ pub(crate) async fn show(
 /// Refuses a saga that does not exist, or does not cover the lock: of which neither the id nor a claim is the lock's name. Both are held by one
 /// saga at a time, so that whoever comes next under the lock meets that saga.
 async fn check_covers(app: &App, id: &SagaId, name: &LockName) -> Result<(), Problem> {
-    let view = match app.engine().saga(id).await {
+    // It may have been committed a moment ago, in the caller's own database.
+    let view = match app.engine().saga_soon(id, COMMITTED_WITHIN).await {
         Ok(view) => view,
         Err(refused) => return Err(refuse(app, refused).await),
     };

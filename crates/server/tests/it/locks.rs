@@ -112,6 +112,19 @@ async fn a_release_by_saga_needs_one_that_is_durable_and_covers_the_lock() {
 }
 
 #[tokio::test]
+async fn a_saga_that_was_committed_a_moment_ago_in_the_callers_database_covers_its_lock() {
+    let world = World::start().await;
+    world.apply(ORDER).await.ok(201);
+    for n in 0..5 {
+        let (lock, id) = (format!("sku:{n}"), format!("order:{n}"));
+        let token = acquire(&world, &lock).await["token"].clone();
+        world.store.arrive("order", &id, &json!({ "sku": n.to_string(), "amount": 1 }).to_string());
+        let released = release(&world, &lock, json!({ "token": token, "saga": id })).await.ok(200);
+        assert_eq!(released["outcome"], "released");
+    }
+}
+
+#[tokio::test]
 async fn a_release_needs_exactly_one_reason() {
     let world = World::start().await;
     let token = acquire(&world, "a").await["token"].clone();

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use amends_core::{SagaId, Time};
 use amends_store::{
-    Cursor, DeadGroup, Definitions, Due, Error, Gauge, Health, Item, Journal, Kind, ListFilter, Lists, Mail,
-    Mailbox, Memory, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored, StoredDefinition,
-    StoredEntry, Work,
+    Cursor, DeadGroup, Definitions, Due, Error, Gauge, Health, Intake, Item, Journal, Kind, ListFilter,
+    Lists, Mail, Mailbox, Memory, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored,
+    StoredDefinition, StoredEntry, Work,
 };
 use async_trait::async_trait;
 
@@ -25,6 +25,11 @@ impl Switched {
 
     pub(crate) fn switch_on(&self) {
         self.off.store(false, Ordering::SeqCst);
+    }
+
+    /// Commits a submission in a transaction of somebody's own.
+    pub(crate) fn arrive(&self, saga: &str, id: &str, input: &str) {
+        assert!(self.memory.arrive(saga, id, input).unwrap());
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -67,6 +72,10 @@ impl Journal for Switched {
 
 #[async_trait]
 impl Work for Switched {
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(&self.memory)
+    }
+
     async fn claim_due(&self, lease: &NodeLease, now: Time, limit: usize) -> Result<Vec<Due>, Error> {
         self.check()?;
         self.memory.claim_due(lease, now, limit).await

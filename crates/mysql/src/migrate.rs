@@ -9,10 +9,11 @@ use crate::session::Answer;
 use crate::sql::{Script, fill};
 
 /// Each brings the tables from the version before to its place in this list.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_locks.sql"),
     include_str!("migrations/0003_submissions.sql"),
+    include_str!("migrations/0004_lock_check.sql"),
 ];
 
 /// A lock of whoever changes tables: of nodes that start together, one does it. It is of this database alone.

@@ -7,6 +7,8 @@ mod port;
 mod rusqlite;
 #[cfg(feature = "sqlx")]
 mod sqlx;
+#[cfg(feature = "sqlx-mysql")]
+mod sqlx_mysql;
 #[cfg(feature = "sqlx-postgres")]
 mod sqlx_postgres;
 mod submission;

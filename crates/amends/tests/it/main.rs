@@ -7,6 +7,7 @@ mod definitions;
 mod docs;
 mod inbox;
 mod locks;
+mod mariadb;
 mod outcomes;
 mod postgres;
 mod support;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use amends_core::Time;
+use amends_store::Backlog;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
@@ -67,7 +68,7 @@ pub(crate) async fn run(doctor: &Doctor, server: &str, output: Output) -> Result
     findings.extend(server);
     let of_config = config.map(|config| config.store).unwrap_or_default();
     let url = doctor.store.clone().unwrap_or(of_config.url);
-    findings.push(look_at_store(&url, &of_config.data, runs).await);
+    findings.extend(look_at_store(&url, &of_config.data, runs).await);
 
     let items: Vec<Value> = findings.iter().map(value).collect();
     output.list(&json!({ "items": items, "next": null }), |_| table(&findings))?;
@@ -150,35 +151,66 @@ async fn look_at_server(url: &str) -> (Vec<Finding>, bool) {
     }
 }
 
-async fn look_at_store(url: &str, data: &Path, server_runs: bool) -> Finding {
+async fn look_at_store(url: &str, data: &Path, server_runs: bool) -> Vec<Finding> {
     let store = match StoreUrl::parse(url) {
         Ok(StoreUrl::Sqlite(path)) if !path.exists() => {
-            return note("store", format!("{} is not there yet", shown(&path)), "`amends serve` makes it");
+            return vec![note(
+                "store",
+                format!("{} is not there yet", shown(&path)),
+                "`amends serve` makes it",
+            )];
         }
         Ok(store) => store,
-        Err(failure) => return problem("store", &failure),
+        Err(failure) => return vec![problem("store", &failure)],
     };
     // A folder that is not there yet says nothing, and looking makes none.
     let opened = match store.open(Some(data).filter(|data| data.is_dir())).await {
         Ok(opened) => opened,
         // The one that has it open is most likely the server, which has just been asked.
         Err(failure) if server_runs => {
-            return note("store", failure.message, "the running server looks after it");
+            return vec![note("store", failure.message, "the running server looks after it")];
         }
-        Err(failure) => return problem("store", &failure),
+        Err(failure) => return vec![problem("store", &failure)],
     };
     let now = Time(jiff::Timestamp::now().as_millisecond());
-    match opened.stats(now).await {
+    let counts = match opened.stats(now).await {
         Ok(stats) => {
             let open: u64 = stats.open.iter().map(|(_, _, count)| count).sum();
             let ended: u64 = stats.ended.iter().map(|(_, count)| count).sum();
             ok("store", format!("it opens and can be read: {open} sagas under way, {ended} ended"))
         }
-        Err(e) => problem(
-            "store",
-            &Failure::failed(e.message, "keep a copy of the files before anything else is tried"),
-        ),
+        Err(e) => unreadable(e),
+    };
+    let mut findings = vec![counts];
+    if let Some(intake) = opened.intake() {
+        findings.push(intake.backlog().await.map_or_else(unreadable, |backlog| submissions(&backlog)));
     }
+    findings
+}
+
+/// What callers' SQL transactions have left and is no saga.
+fn submissions(backlog: &Backlog) -> Finding {
+    let Backlog { waiting, put_off, refused, example } = backlog;
+    let counts = format!(
+        "{waiting} of callers' SQL transactions wait, {put_off} of them were put off, {refused} are refused"
+    );
+    let detail = match example {
+        Some((id, reason)) => format!("{counts}; {id}: {reason}"),
+        None => counts,
+    };
+    if *refused > 0 {
+        let next = "compare it with the saga of its id, and delete its row when it is settled: docs/local-transactions.md";
+        problem("submissions", &Failure::failed(detail, next))
+    } else if *put_off > 0 {
+        note("submissions", detail, "they are tried again by themselves")
+    } else {
+        ok("submissions", detail)
+    }
+}
+
+fn unreadable(error: amends_store::Error) -> Finding {
+    let next = "keep a copy of the files before anything else is tried";
+    problem("store", &Failure::failed(error.message, next))
 }
 
 fn shown(path: &Path) -> String {

@@ -7,6 +7,12 @@ use serde_json::Value;
 
 /// Sends a request and gives status and JSON.
 pub(crate) fn call(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    let (status, body) = text(method, url, headers, body);
+    (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+}
+
+/// Sends a request and gives status and body.
+pub(crate) fn text(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(host).unwrap();
@@ -20,5 +26,5 @@ pub(crate) fn call(method: &str, url: &str, headers: &[(&str, &str)], body: &str
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    (status, body.to_owned())
 }

@@ -1,6 +1,8 @@
 //! Sagas begun by inserts of other programs, in transactions of their own.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +56,64 @@ async fn make() -> (Fixture, Arc<dyn Caller>) {
 }
 
 amends_store::intake_suite!(make);
+
+/// A program in another language, with the SQLite that the system has.
+struct Python(Mutex<(Child, BufReader<ChildStdout>)>);
+
+/// Answers each line, a JSON array of three texts, by a line: empty, or what the database says.
+const PROGRAM: &str = "
+import json, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)
+for line in sys.stdin:
+    try:
+        db.execute('INSERT INTO amends_submission (saga, id, input) VALUES (?, ?, ?)', json.loads(line))
+        print('', flush=True)
+    except sqlite3.Error as error:
+        print(repr(error), flush=True)
+";
+
+#[async_trait]
+impl Caller for Python {
+    async fn submit(&self, saga: &str, id: &str, input: &str) -> Result<(), String> {
+        let mut child = self.0.lock().unwrap();
+        let line = serde_json::to_string(&[saga, id, input]).unwrap();
+        writeln!(child.0.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        child.1.read_line(&mut answer).unwrap();
+        match answer.trim() {
+            "" => Ok(()),
+            error => Err(error.to_owned()),
+        }
+    }
+
+    fn names_what(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let child = &mut self.0.lock().unwrap().0;
+        drop(child.stdin.take());
+        let _ = child.wait();
+    }
+}
+
+mod of_another_process {
+    use super::*;
+
+    async fn make() -> (Fixture, Arc<dyn Caller>) {
+        let (folder, store, _conn) = open();
+        let path = folder.path().join("amends.db");
+        let mut python = Command::new("python3");
+        python.args(["-c", PROGRAM]).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = python.spawn().expect("python3 is needed: apt-get install python3");
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        (Fixture::new(store, folder), Arc::new(Python(Mutex::new((child, answers)))))
+    }
+
+    amends_store::intake_suite!(make);
+}
 
 fn intake(store: &SqliteStore) -> &dyn Intake {
     store.intake().unwrap()

@@ -1,15 +1,25 @@
 //! What the pages show is what runs.
 
+use amends_testbed::postgres::Postgres;
+
 #[allow(dead_code, reason = "its `main` is the example's")]
 #[path = "../../examples/order.rs"]
 mod order;
 
-const EXAMPLE: &str = include_str!("../../examples/order.rs");
+#[allow(dead_code, reason = "its `main` is the example's")]
+#[path = "../../examples/local_transaction.rs"]
+mod local_transaction;
 
 #[tokio::test]
 async fn the_order_of_the_pages_runs() {
     let folder = tempfile::tempdir().unwrap();
     order::run(&folder.path().join("orders.db")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_order_in_postgres_runs() {
+    let server = tokio::task::spawn_blocking(|| Postgres::start().unwrap()).await.unwrap();
+    local_transaction::run(&server.url()).await.unwrap();
 }
 
 /// The text between the marks of this name.
@@ -19,12 +29,23 @@ fn marked<'a>(text: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn pages_show_the_example_as_it_is() {
-    let page = include_str!("../../../../docs/locks.md");
-    assert!(
-        page.contains(marked(EXAMPLE, "take_order")),
-        "docs/locks.md does not show `take_order` of examples/order.rs as it is"
-    );
+fn pages_show_the_examples_as_they_are() {
+    let order = include_str!("../../examples/order.rs");
+    let local = include_str!("../../examples/local_transaction.rs");
+    for (page, text, example, name) in [
+        ("locks.md", include_str!("../../../../docs/locks.md"), order, "take_order"),
+        (
+            "local-transactions.md",
+            include_str!("../../../../docs/local-transactions.md"),
+            local,
+            "take_order",
+        ),
+    ] {
+        assert!(
+            text.contains(marked(example, name)),
+            "docs/{page} does not show `{name}` of the example as it is"
+        );
+    }
 }
 
 #[test]

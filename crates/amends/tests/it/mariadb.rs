@@ -89,6 +89,27 @@ async fn a_lock_that_somebody_else_has_lets_nothing_be_committed() {
 }
 
 #[tokio::test]
+async fn a_user_that_may_call_two_procedures_needs_nothing_else_and_may_work_in_another_database() {
+    let world = World::new().await;
+    world
+        .server
+        .ask(
+            "CREATE USER shop@'%' IDENTIFIED BY 'shop'; CREATE DATABASE shop; GRANT ALL ON shop.* TO shop@'%';
+             CREATE TABLE shop.orders (id VARCHAR(20) PRIMARY KEY);
+             GRANT EXECUTE ON PROCEDURE amends.amends_submit TO shop@'%';
+             GRANT EXECUTE ON PROCEDURE amends.amends_check_lock TO shop@'%'",
+        )
+        .unwrap();
+    let url = format!("mysql://shop:shop@127.0.0.1:{}/shop", world.server.port());
+    let mut connection = MySqlConnection::connect(&url).await.unwrap();
+    let held = world.amends.locks().acquire("order:1", TTL).await.unwrap();
+    let pending = held.submit_in(begin(&mut connection).await, &world.saga, "order:1", &7).await.unwrap();
+    assert!(matches!(pending.commit().await.unwrap().release().await, ReleaseOutcome::Released));
+    assert_eq!(world.server.ask("SELECT COUNT(*) FROM shop.orders").unwrap().trim(), "1");
+    assert!(world.amends.handle(&world.saga, "order:1").unwrap().view().await.is_ok());
+}
+
+#[tokio::test]
 async fn a_commit_whose_answer_is_lost_neither_releases_nor_abandons() {
     let world = World::new().await;
     for (n, cut) in [Cut::BeforeTheServer, Cut::AfterTheServer].into_iter().enumerate() {

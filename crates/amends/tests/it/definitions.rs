@@ -33,7 +33,7 @@ async fn it_is_registered_as_what_it_is_and_the_same_again_is_known() {
 }
 
 #[tokio::test]
-async fn another_definition_under_the_same_version_is_refused_before_anything_runs() {
+async fn another_definition_under_the_same_version_is_refused() {
     let (_folder, url) = file();
     let seen = Seen::default();
     let amends = Amends::builder(&url).saga(&shipping::<Order>(&seen)).start().await.unwrap();
@@ -86,6 +86,7 @@ async fn a_saga_without_its_handlers_waits_visibly_and_goes_on_with_them() {
     };
     assert!(reason.contains("no handlers for step `ship` of `shipping` version 1"), "{reason}");
     assert_eq!(handle.status().await.unwrap(), Status::Running);
+    assert_nothing_was_sent(&handle.view().await.unwrap());
     drop(handle);
     amends.shutdown(Duration::from_secs(1)).await;
 
@@ -121,6 +122,7 @@ async fn an_input_that_does_not_fit_the_type_reaches_no_handler_and_waits_for_on
     };
     assert!(reason.contains("does not fit") && reason.contains("warehouse"), "{reason}");
     assert!(seen.all().is_empty());
+    assert_nothing_was_sent(&handle.view().await.unwrap());
     drop(handle);
     amends.shutdown(Duration::from_secs(1)).await;
 
@@ -128,6 +130,13 @@ async fn an_input_that_does_not_fit_the_type_reaches_no_handler_and_waits_for_on
     retry(&amends, "s:1", "ship").await;
     assert!(matches!(amends.handle(&older, "s:1").unwrap().outcome().await.unwrap(), Outcome::Completed(_)));
     assert_eq!(seen.count("ship"), 1);
+}
+
+/// It is parked, and known not to have happened.
+fn assert_nothing_was_sent(view: &amends::View) {
+    let amends::View::Whole(saga) = view else { panic!() };
+    let action = &saga.steps[0].action;
+    assert_eq!((action.knowledge(), action.attempts), (amends_core::Knowledge::Unsent, 0));
 }
 
 /// A person says "try again now".

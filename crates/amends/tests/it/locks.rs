@@ -145,6 +145,20 @@ async fn a_lock_that_somebody_else_has_lets_nothing_be_committed() {
 }
 
 #[tokio::test]
+async fn a_lock_that_is_kept_elsewhere_is_checked_by_the_resource_or_not_used() {
+    let (world, elsewhere) = (World::new().await, World::new().await);
+    let mut connection = world.connect();
+    let held = elsewhere.locks().acquire("order:1", TTL).await.unwrap();
+    let not = held.submit_in(begin(&mut connection), &world.saga, "order:1", &7).unwrap_err();
+    assert!(matches!(not.error, SubmitError::LockLost { .. }), "{not}");
+    let held = not.held.fenced_by_resource();
+    let covered =
+        held.submit_in(begin(&mut connection), &world.saga, "order:1", &7).unwrap().commit().unwrap();
+    assert!(matches!(covered.release().await, ReleaseOutcome::Released));
+    assert!(world.is_there("order:1").await && !elsewhere.is_there("order:1").await);
+}
+
+#[tokio::test]
 async fn a_lease_that_has_passed_is_not_begun_with() {
     let world = World::new().await;
     let mut connection = world.connect();

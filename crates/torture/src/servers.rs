@@ -124,7 +124,7 @@ impl Server {
             }
             Self::MariaDb(server) => {
                 let ids = server.ask(
-                    "SELECT GROUP_CONCAT(id) FROM information_schema.processlist WHERE user = 'amends'",
+                    "SELECT GROUP_CONCAT(id) FROM information_schema.processlist WHERE user LIKE 'amends%' OR user LIKE 'node-%'",
                 )?;
                 for id in ids.split(',').filter(|id| id.parse::<u64>().is_ok()) {
                     // One that has just ended by itself is no fault.

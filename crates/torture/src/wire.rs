@@ -176,10 +176,14 @@ async fn carry(mut near: TcpStream, to: SocketAddr, mut weather: watch::Receiver
     }
 }
 
-/// Whether a COMMIT is sent with these bytes: by itself, or behind what it commits.
+/// Whether something is committed with these bytes: a COMMIT by itself, or behind what it commits, but not behind what was only read.
 fn is_commit(bytes: &[u8]) -> bool {
     const COMMIT: &[u8] = b"COMMIT";
-    bytes.windows(COMMIT.len()).any(|part| part == COMMIT)
+    const READ_ONLY: &[u8] = b"READ ONLY";
+    let ends = bytes.windows(COMMIT.len()).zip(COMMIT.len()..).filter(|(part, _)| *part == COMMIT);
+    // Isolation levels are called READ COMMITTED.
+    let commits = ends.map(|(_, end)| bytes.get(end)).any(|next| next != Some(&b'T'));
+    commits && !bytes.windows(READ_ONLY.len()).any(|part| part == READ_ONLY)
 }
 
 /// Reads the answer, however many pieces it comes in.
@@ -243,6 +247,15 @@ mod tests {
         wire.heal();
         drop(client);
         (got, told.recv().await.unwrap())
+    }
+
+    #[test]
+    fn a_commit_is_told_from_what_only_looks_like_one() {
+        assert!(is_commit(b"COMMIT") && is_commit(b"INSERT ...; COMMIT\0"));
+        for other in ["BEGIN ISOLATION LEVEL READ COMMITTED", "BEGIN READ ONLY; SELECT 1; COMMIT", "SELECT 1"]
+        {
+            assert!(!is_commit(other.as_bytes()), "{other}");
+        }
     }
 
     #[tokio::test]

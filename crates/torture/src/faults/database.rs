@@ -83,6 +83,7 @@ pub(super) async fn answers_to_commits_are_lost(store: StoreUrl) -> Result<()> {
     Ok(())
 }
 
+#[allow(clippy::print_stderr, reason = "who may not mount a disk is told that nothing was shown")]
 pub(super) async fn databases_disk_is_full(store: StoreUrl) -> Result<()> {
     let servers = servers(&store)?;
     let Some(disk) = SmallDisk::mount(DISK_BYTES)? else {

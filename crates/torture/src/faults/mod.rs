@@ -76,8 +76,15 @@ pub const REDIS: &[Fault] = &[
     ),
 ];
 
-/// Those that happen to PostgreSQL where it is the store, and to nodes that share it.
-pub const POSTGRES: &[Fault] = &[
+/// Those that happen to PostgreSQL alone.
+pub const POSTGRES: &[Fault] = &[fault!(
+    databases_disk_is_full,
+    database,
+    "503 with the reason, ready again by itself when there is room; nothing acknowledged is lost"
+)];
+
+/// Those that happen to a database where it is the store, and to nodes that share it.
+pub const SHARED: &[Fault] = &[
     fault!(
         database_is_killed_and_stopped,
         database,
@@ -87,11 +94,6 @@ pub const POSTGRES: &[Fault] = &[
         answers_to_commits_are_lost,
         database,
         "each is read again by its nonce; no transition happens twice, none is lost"
-    ),
-    fault!(
-        databases_disk_is_full,
-        database,
-        "503 with the reason, ready again by itself when there is room; nothing acknowledged is lost"
     ),
     fault!(
         any_node_answers_for_any_saga,
@@ -202,19 +204,20 @@ pub const ALL: &[Fault] = &[
 
 /// Those that can happen on this store.
 pub fn of(store: &StoreUrl) -> impl Iterator<Item = &'static Fault> {
-    let own: &[Fault] = match store.servers().map(|servers| servers.kind) {
-        Some(Kind::Redis) => REDIS,
-        Some(Kind::Postgres) => POSTGRES,
-        Some(Kind::MariaDb) | None => &[],
+    let (own, shared): (&[Fault], &[Fault]) = match store.servers().map(|servers| servers.kind) {
+        Some(Kind::Redis) => (REDIS, &[]),
+        Some(Kind::Postgres) => (POSTGRES, SHARED),
+        Some(Kind::MariaDb) => (&[], SHARED),
+        None => (&[], &[]),
     };
-    ALL.iter().chain(own)
+    ALL.iter().chain(own).chain(shared)
 }
 
 /// The table for people.
 #[must_use]
 pub fn table() -> String {
     let mut out = String::from("named faults:\n");
-    for Fault { name, expected, .. } in ALL.iter().chain(REDIS).chain(POSTGRES) {
+    for Fault { name, expected, .. } in ALL.iter().chain(REDIS).chain(POSTGRES).chain(SHARED) {
         let _ = writeln!(out, "  {name}\n      expected: {expected}");
     }
     out

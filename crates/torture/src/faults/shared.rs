@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, saga_path};
 use crate::ground::{order, refused_order};
-use crate::kills::PAST_THE_LEASE;
 use crate::nodes::{Evidence, Field};
 use crate::patience::until;
 use crate::proxy::{Rule, Trouble};
@@ -20,10 +19,13 @@ async fn two_nodes(store: &StoreUrl) -> Result<Field> {
     Field::open(store, Conduct::default(), 2).await
 }
 
-/// Starts an order of which the charge is on its way, and stays there until it is given up.
+/// Starts an order of which the charge is on its way, and whose answer does not come for some seconds.
 async fn charging(field: &Field, api: &Api, id: &str) -> Result<()> {
     let before = field.shops.met().get(Trouble::NoAnswers.name()).copied().unwrap_or_default();
-    field.shops.proxy("payment")?.rule(Rule::new("POST /charges ", Trouble::NoAnswers, 1));
+    let payment = field.shops.proxy("payment")?;
+    payment.rule(Rule::new("POST /charges ", Trouble::NoAnswers, 1));
+    // Long enough for a mail to another node.
+    payment.rule(Rule::new("GET /charges", Trouble::NoAnswers, 2));
     api.start("demo-order", id, &order()).await?;
     until("the charge is on its way", || async {
         let met = field.shops.met().get(Trouble::NoAnswers.name()).copied().unwrap_or_default();
@@ -137,8 +139,7 @@ pub(super) async fn a_revived_node_loses_what_it_had(store: StoreUrl) -> Result<
     }
     let take_overs = evidence.take_overs()?;
     ensure!(take_overs > 0, "nothing was taken over: nothing was shown");
-    // What it had is over and done when it goes on.
-    tokio::time::sleep(PAST_THE_LEASE).await;
+    // What it had is over and done when it goes on. It goes on in the middle of whatever it was doing.
     let before = evidence.written()?;
     one.engine.thaw()?;
     until("the node says that its lease is over, and what became of its sagas", || async {
@@ -158,12 +159,14 @@ pub(super) async fn a_revived_node_loses_what_it_had(store: StoreUrl) -> Result<
     Ok(())
 }
 
-/// What a version to come writes. Both replaced texts are entries; the second is one that this version knows, and that changes nothing.
+/// What a version to come writes.
 const FROM_TOMORROW: &str = r#"{"teleported":{"to":"mars"}}"#;
+/// How it reads to whoever knows it: an entry that changes nothing.
+const FROM_TODAY: &str = r#"{"taken_over":{"epoch":1,"lapsed":false,"busy":false,"next":[]}}"#;
 
 pub(super) async fn a_newer_version_writes_what_this_one_does_not_know(store: StoreUrl) -> Result<()> {
     let mut field = two_nodes(&store).await?;
-    let servers = store.servers().expect("invariant: two nodes share a server").clone();
+    let evidence = Evidence::begin(store.servers().expect("invariant: two nodes share a server"))?;
     let one = field.nodes[0].api.clone();
     let ids: Vec<String> = ["tomorrow", "tomorrow-too", "today"].map(str::to_owned).to_vec();
     for id in &ids {
@@ -172,10 +175,10 @@ pub(super) async fn a_newer_version_writes_what_this_one_does_not_know(store: St
     for node in &mut field.nodes {
         node.engine.kill().await?;
     }
-    servers.sql(&format!(
-        "INSERT INTO amends.entry (saga, seq, nonce, at, keep, body)
-            SELECT s.rowid, max(e.seq) + 1, 1, max(e.at), false, convert_to('{FROM_TOMORROW}', 'UTF8')
-            FROM amends.saga s JOIN amends.entry e ON e.saga = s.rowid WHERE s.id LIKE 'tomorrow%' GROUP BY s.rowid"
+    evidence.ask(&format!(
+        "INSERT INTO {{entry}} (saga, seq, nonce, at, keep, body)
+            SELECT s.rowid, max(e.seq) + 1, 1, max(e.at), false, CAST('{FROM_TOMORROW}' AS {{bytes}})
+            FROM {{saga}} s JOIN {{entry}} e ON e.saga = s.rowid WHERE s.id LIKE 'tomorrow%' GROUP BY s.rowid"
     ))?;
     field.nodes[0].start_again().await?;
     for id in &ids[..2] {
@@ -203,9 +206,8 @@ pub(super) async fn a_newer_version_writes_what_this_one_does_not_know(store: St
     ensure!(refused.text.contains("newer version"), "{}", refused.text);
 
     // A node that knows the entry: to it, it reads like one that this version knows.
-    servers.sql(&format!(
-        "UPDATE amends.entry SET body = convert_to('{{\"taken_over\":{{\"epoch\":1,\"lapsed\":false,\"busy\":false,\"next\":[]}}}}', 'UTF8')
-            WHERE body = convert_to('{FROM_TOMORROW}', 'UTF8')"
+    evidence.ask(&format!(
+        "UPDATE {{entry}} SET body = CAST('{FROM_TODAY}' AS {{bytes}}) WHERE body = CAST('{FROM_TOMORROW}' AS {{bytes}})"
     ))?;
     ensure!(one.saga("tomorrow").await?["status"] != "completed", "nobody has started yet");
     field.nodes[1].start_again().await?;

@@ -5,51 +5,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use tokio::task::JoinHandle;
 
-use crate::servers::{Kind, Servers};
-
-/// Who wrote what, written down by the database with each entry: the session's name is the node's, and the life it is in.
-const BEGIN: &str = r#"
-    CREATE SCHEMA torture;
-    CREATE TABLE torture.wrote (saga bigint, seq bigint, node text, kind text, epoch bigint, PRIMARY KEY (saga, seq));
-    CREATE FUNCTION torture.note() RETURNS trigger LANGUAGE plpgsql AS $note$
-        DECLARE body text := convert_from(NEW.body, 'UTF8'); word text := substring(body from '^[{"]+(\w+)');
-        BEGIN
-            INSERT INTO torture.wrote VALUES (NEW.saga, NEW.seq, current_setting('application_name'), word,
-                CASE word WHEN 'taken_over' THEN (body::json->'taken_over'->>'epoch')::bigint END);
-            RETURN NULL;
-        END $note$;
-    CREATE TRIGGER note AFTER INSERT ON amends.entry FOR EACH ROW EXECUTE FUNCTION torture.note();
-"#;
+use super::dialect::Dialect;
+use crate::servers::Servers;
 
 /// Sagas that nobody has although somebody should: their owner's lease is over, or they are due and nobody's.
-const WITHOUT_OWNER: &str = "SELECT s.rowid FROM amends.saga s WHERE s.owner_epoch IS NOT NULL AND NOT EXISTS (
-        SELECT FROM amends.node n WHERE n.epoch = s.owner_epoch AND n.expires_at > amends.now_ms())
-    UNION ALL SELECT s.rowid FROM amends.saga s WHERE s.owner_epoch IS NULL AND s.due_at IS NOT NULL AND s.due_at <= amends.now_ms()";
+const WITHOUT_OWNER: &str = "SELECT s.rowid FROM {saga} s WHERE s.owner_epoch IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM {node} n WHERE n.epoch = s.owner_epoch AND n.expires_at > {now})
+    UNION ALL SELECT s.rowid FROM {saga} s WHERE s.owner_epoch IS NULL AND s.due_at IS NOT NULL AND s.due_at <= {now}";
 
 /// Open sagas of which the last entry is a take-over: two more in a row, and they would rightly be left to people.
-const JUST_TAKEN_OVER: &str = "SELECT count(*) FROM amends.saga s WHERE s.ended_at IS NULL AND 'taken_over' =
-    (SELECT w.kind FROM torture.wrote w WHERE w.saga = s.rowid ORDER BY w.seq DESC LIMIT 1)";
+const JUST_TAKEN_OVER: &str = "SELECT count(*) FROM {saga} s WHERE s.ended_at IS NULL AND 'taken_over' =
+    (SELECT w.kind FROM {wrote} w WHERE w.saga = s.rowid ORDER BY w.seq DESC LIMIT 1)";
 
 /// Entries written by another than who wrote the one before, and that are no take-over.
 const OUT_OF_TURN: &str = "SELECT count(*) FROM (
-        SELECT node, kind, lag(node) OVER (PARTITION BY saga ORDER BY seq) AS before FROM torture.wrote) w
-    WHERE before IS NOT NULL AND node <> before AND kind <> 'taken_over'";
+        SELECT node, kind, lag(node) OVER (PARTITION BY saga ORDER BY seq) AS former FROM {wrote}) w
+    WHERE former IS NOT NULL AND node <> former AND kind <> 'taken_over'";
 
 /// Take-overs under an epoch smaller than the one before.
 const EPOCHS_BACKWARDS: &str = "SELECT count(*) FROM (
-        SELECT epoch, lag(epoch) OVER (PARTITION BY saga ORDER BY seq) AS before FROM torture.wrote WHERE epoch IS NOT NULL) w
-    WHERE epoch < before";
+        SELECT epoch, lag(epoch) OVER (PARTITION BY saga ORDER BY seq) AS former FROM {wrote} WHERE epoch IS NOT NULL) w
+    WHERE epoch < former";
 
-const TAKE_OVERS: &str = "SELECT count(*) FROM torture.wrote WHERE kind = 'taken_over'";
+const TAKE_OVERS: &str = "SELECT count(*) FROM {wrote} WHERE kind = 'taken_over'";
 
-const WRITTEN: &str = "SELECT count(*) FROM amends.entry";
+const WRITTEN: &str = "SELECT count(*) FROM {entry}";
 
 /// Asks the database. Nodes must have made their tables before it begins.
 #[derive(Debug, Clone)]
-pub struct Evidence(Servers);
+pub struct Evidence {
+    servers: Servers,
+    dialect: Dialect,
+}
 
 impl Evidence {
     /// From now on the database writes down who writes what.
@@ -57,15 +47,15 @@ impl Evidence {
     /// # Errors
     /// If it is none that can, or has no tables yet.
     pub fn begin(servers: &Servers) -> Result<Self> {
-        ensure!(servers.kind == Kind::Postgres, "who wrote what is only written down by PostgreSQL");
-        servers.sql(BEGIN)?;
-        Ok(Self(servers.clone()))
+        let dialect = Dialect::of(servers)?;
+        servers.sql(dialect.begin())?;
+        Ok(Self { servers: servers.clone(), dialect })
     }
 
     /// The servers.
     #[must_use]
     pub fn servers(&self) -> &Servers {
-        &self.0
+        &self.servers
     }
 
     /// Entries `taken_over` in all journals.
@@ -109,11 +99,20 @@ impl Evidence {
     }
 
     fn count(&self, sql: &str) -> Result<usize> {
-        Ok(self.0.sql(sql)?.trim().parse()?)
+        Ok(self.ask(sql)?.trim().parse()?)
+    }
+
+    /// Runs SQL in which `{saga}`, `{entry}`, `{node}`, `{wrote}` stand for tables, `{now}` for the server's clock in milliseconds, and
+    /// `{bytes}` for the type of what entries hold. Gives its rows, a line each.
+    ///
+    /// # Errors
+    /// As [`Evidence::take_overs`].
+    pub fn ask(&self, question: &str) -> Result<String> {
+        self.servers.sql(&self.dialect.ask(question))
     }
 
     fn without_owner(&self) -> Result<Vec<u64>> {
-        let rows = self.0.sql(WITHOUT_OWNER)?;
+        let rows = self.ask(WITHOUT_OWNER)?;
         rows.split_whitespace().map(|row| Ok(row.parse()?)).collect()
     }
 }

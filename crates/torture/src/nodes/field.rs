@@ -7,6 +7,7 @@ use amends_shop::{DEFINITIONS, compare, free_address};
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
+use super::dialect::url_of;
 use crate::api::Api;
 use crate::engine::{Engine, Start};
 use crate::ground::{Settled, actions, at_rest, folder};
@@ -28,6 +29,7 @@ pub struct Node {
     /// How often it was started: sessions carry it, so that the database can tell who wrote what.
     life: u32,
     database: String,
+    servers: Servers,
 }
 
 impl Node {
@@ -41,14 +43,15 @@ impl Node {
         let port = free_address(&[]).context("no port is free")?.port();
         let start = Start {
             folder: at,
-            store: url(&database, name, 1),
+            store: url_of(servers, &database, name, 1)?,
             port,
             environment: Vec::new(),
             write_errors: false,
         };
         let engine = Engine::start(start).await?;
         let api = Api::new(&engine.url());
-        Ok(Self { engine, api, wire, name: name.to_owned(), life: 1, database })
+        let servers = servers.clone();
+        Ok(Self { engine, api, wire, name: name.to_owned(), life: 1, database, servers })
     }
 
     /// Starts it again after its death, and waits until it listens.
@@ -57,7 +60,7 @@ impl Node {
     /// As [`Engine::start`].
     pub async fn start_again(&mut self) -> Result<()> {
         self.life += 1;
-        self.engine.start_with().store = url(&self.database, &self.name, self.life);
+        self.engine.start_with().store = url_of(&self.servers, &self.database, &self.name, self.life)?;
         self.engine.start_again().await
     }
 
@@ -66,10 +69,6 @@ impl Node {
     pub fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn url(database: &str, name: &str, life: u32) -> String {
-    format!("{database}?application_name={name}-life-{life}")
 }
 
 /// All of it.

@@ -4,6 +4,7 @@
 //! sessions; ways to it are slow, reset, half open, or lose the answer to a COMMIT. Orders go to all nodes meanwhile. The database itself
 //! is looked at from outside: who owns what, and who wrote which entry.
 
+mod dialect;
 mod evidence;
 mod field;
 mod trials;

@@ -1,4 +1,4 @@
-use amends_torture::faults::{ALL, Fault, POSTGRES, REDIS};
+use amends_torture::faults::{ALL, Fault, POSTGRES, REDIS, SHARED};
 use amends_torture::store::StoreUrl;
 
 fn happens(faults: &[Fault], store: &str, name: &str) {
@@ -78,14 +78,37 @@ mod redis {
 }
 
 mod postgres {
-    use super::{POSTGRES, happens};
+    use super::{SHARED, happens};
 
     faults! {
-        POSTGRES on "postgres:";
-        every_fault_of_postgres_is_a_test;
+        SHARED on "postgres:";
+        every_fault_of_nodes_that_share_a_database_is_a_test;
         database_is_killed_and_stopped
         answers_to_commits_are_lost
-        databases_disk_is_full
+        any_node_answers_for_any_saga
+        a_revived_node_loses_what_it_had
+        a_newer_version_writes_what_this_one_does_not_know
+    }
+
+    mod alone {
+        use super::super::{POSTGRES, happens};
+
+        faults! {
+            POSTGRES on "postgres:";
+            every_fault_of_postgres_is_a_test;
+            databases_disk_is_full
+        }
+    }
+}
+
+mod mariadb {
+    use super::{SHARED, happens};
+
+    faults! {
+        SHARED on "mysql:";
+        every_fault_of_nodes_that_share_a_database_is_a_test;
+        database_is_killed_and_stopped
+        answers_to_commits_are_lost
         any_node_answers_for_any_saga
         a_revived_node_loses_what_it_had
         a_newer_version_writes_what_this_one_does_not_know

@@ -26,15 +26,21 @@ fn eight_kills_lose_double_and_wrongly_undo_nothing() {
 
 #[test]
 fn six_kills_of_the_engine_and_faults_of_its_server_on_redis() {
-    let report = run_on("redis:", 6, None, 3);
-    assert!(report.is_good(), "{}", report.words());
-    let suffered: u32 = report.server_faults.values().sum();
-    assert!(report.kills == 6 && suffered > 1, "{report:?}");
+    kills_on("redis:");
 }
 
 #[test]
 fn six_kills_of_the_engine_and_faults_of_its_server_on_postgres() {
-    let report = run_on("postgres:", 6, None, 3);
+    kills_on("postgres:");
+}
+
+#[test]
+fn six_kills_of_the_engine_and_faults_of_its_server_on_mariadb() {
+    kills_on("mysql:");
+}
+
+fn kills_on(store: &str) {
+    let report = run_on(store, 6, None, 3);
     assert!(report.is_good(), "{}", report.words());
     let suffered: u32 = report.server_faults.values().sum();
     assert!(report.kills == 6 && suffered > 1, "{report:?}");

@@ -4,9 +4,8 @@ use amends_torture::faults::runtime;
 use amends_torture::nodes::Run;
 use amends_torture::store::StoreUrl;
 
-#[test]
-fn three_nodes_a_database_and_the_ways_between_fail_and_every_effect_happens_once() {
-    let store = StoreUrl::parse("postgres:").unwrap();
+fn everything_fails_and_every_effect_happens_once(store: &str) {
+    let store = StoreUrl::parse(store).unwrap();
     let run = Run { store, nodes: 3, sagas: 100, seed: 1, progress: |_| () };
     let report = runtime().unwrap().block_on(run.run()).unwrap();
     assert!(report.is_good(), "{}", report.words());
@@ -17,4 +16,14 @@ fn three_nodes_a_database_and_the_ways_between_fail_and_every_effect_happens_onc
         assert!(report.faults.contains_key(format!("database: {harm}").as_str()), "{harm}: {report:?}");
     }
     assert_eq!(report.server_faults.len(), 3, "{report:?}");
+}
+
+#[test]
+fn three_nodes_on_postgres_and_the_ways_between_fail() {
+    everything_fails_and_every_effect_happens_once("postgres:");
+}
+
+#[test]
+fn three_nodes_on_mariadb_and_the_ways_between_fail() {
+    everything_fails_and_every_effect_happens_once("mysql:");
 }

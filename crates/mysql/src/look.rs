@@ -81,9 +81,11 @@ impl Looking {
         };
         looking.add(Kind::Lock, LOCK, moved.clone());
         looking.add(Kind::Last, LAST, moved);
-        looking.add(Kind::Known, KNOWN, ids.clone());
-        looking.add(Kind::Arrived, intake::ARRIVED, ids);
+        // What others commit in between is seen by the later ones alone: of a submission that is made at this moment not its claim without
+        // itself, which would be its own holder, and not that it has left the transactions' table without where it went.
         looking.add(Kind::Claims, CLAIMS, claims);
+        looking.add(Kind::Arrived, intake::ARRIVED, ids.clone());
+        looking.add(Kind::Known, KNOWN, ids);
         looking.add(Kind::Takers, TAKERS, taking);
         looking.add(Kind::Mail, MAIL, let_go);
         looking

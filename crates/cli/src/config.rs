@@ -35,7 +35,7 @@ pub(crate) struct Config {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RedisConfig {
-    /// The server, or any node of a cluster. It may hold a password: it is not shown.
+    /// The server, or any node of a cluster; or `env:NAME` or `file:PATH`, where it is. It may hold a password: it is not shown.
     pub(crate) url: String,
     /// How often what is due is looked for.
     #[serde(default = "scan_interval", deserialize_with = "duration")]
@@ -56,7 +56,8 @@ fn scan_interval() -> Duration {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoreConfig {
-    /// Which store: `sqlite://` and a path, `redis://` and a server, or `postgres://` or `mysql://` and a database.
+    /// Which store: `sqlite://` and a path, `redis://` and a server, or `postgres://` or `mysql://` and a database; or `env:NAME` or
+    /// `file:PATH`, where its URL is, for it may hold a password.
     pub(crate) url: String,
     /// Where the node keeps its name, and what it saw of a store that it shares. The embedded store needs no such folder.
     pub(crate) data: PathBuf,

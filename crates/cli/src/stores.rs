@@ -6,6 +6,7 @@ use std::sync::Arc;
 use amends_mysql::{MySqlStore, MySqlUrl};
 use amends_postgres::PostgresStore;
 use amends_redis::{RedisLocks, RedisStore, StoreOptions};
+use amends_server::SecretRef;
 use amends_sqlite::SqliteStore;
 use amends_store::locks::Locks;
 use amends_store::{Kind, Store};
@@ -42,9 +43,27 @@ impl ServerUrl {
     }
 }
 
+/// A URL as it is given, or read from where `env:NAME` or `file:PATH` says.
+///
+/// # Errors
+/// Where it should have come from and why it cannot be had; `what` says which URL.
+pub(crate) fn plain_url(text: &str, what: &str) -> Result<String, Failure> {
+    match SecretRef::parse(text) {
+        None => Ok(text.to_owned()),
+        Some(reference) => reference.resolve(&|name| std::env::var(name).ok()).map_err(|e| {
+            Failure::usage(
+                format!("{what}: {e}"),
+                "give a URL, env:NAME, or file:PATH of a file that holds it",
+            )
+        }),
+    }
+}
+
 impl StoreUrl {
-    /// Reads a URL. What it says is not repeated in errors beyond its scheme: it may hold a password.
+    /// Reads a URL, or where one is: `env:NAME` or `file:PATH`. What it says is not repeated in errors beyond its scheme: it may hold a
+    /// password.
     pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
+        let url = &plain_url(url, "the store's URL")?;
         let example = "use --store sqlite://amends.db (or sqlite:///an/absolute/path.db)";
         let Some((scheme, _)) = url.split_once(':') else {
             return Err(Failure::usage("the store is not given as a URL", example));
@@ -224,6 +243,12 @@ mod tests {
         assert_eq!(redis.kind(), "redis");
         assert!(!format!("{redis:?}").contains("hunter2"), "{redis:?}");
         assert!(StoreUrl::parse("redis://host?wait=many").is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("url");
+        std::fs::write(&secret, "redis://user:hunter2@host:6379/0?wait=1\n").unwrap();
+        assert_eq!(StoreUrl::parse(&format!("file:{}", secret.display())).unwrap(), redis);
+        let missing = StoreUrl::parse("env:AMENDS_TEST_NOT_SET").unwrap_err().to_string();
+        assert!(missing.contains("AMENDS_TEST_NOT_SET is not set"), "{missing}");
         let postgres = StoreUrl::parse("postgres://user:hunter2@host:5432/db").unwrap();
         assert_eq!(postgres.kind(), "postgres");
         assert!(!format!("{postgres:?}").contains("hunter2"), "{postgres:?}");

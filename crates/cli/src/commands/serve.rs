@@ -33,6 +33,10 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
         config.server.listen = listen;
     }
     let store_url = StoreUrl::parse(serve.store.as_deref().unwrap_or(&config.store.url))?;
+    let scanned = config.redis.as_ref().map(|redis| {
+        Ok::<_, Failure>((crate::stores::plain_url(&redis.url, "[redis] url")?, redis.scan_interval))
+    });
+    let scanned = scanned.transpose()?;
     let address = config.server.listen_address().map_err(wrong)?;
     let settings =
         amends_server::Settings::new(&config.server, &|name| std::env::var(name).ok()).map_err(wrong)?;
@@ -67,9 +71,8 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
     let engine = engine.map_err(|e| Failure::failed(e.to_string(), "`amends doctor` looks at the store"))?;
     let app = App::new(engine.clone(), locks, participants, &config.participants, settings);
 
-    let scanner = config.redis.map(|redis| {
-        tokio::spawn(crate::commands::redis::scan::beside_engine(redis.url, redis.scan_interval))
-    });
+    let scanner = scanned
+        .map(|(url, interval)| tokio::spawn(crate::commands::redis::scan::beside_engine(url, interval)));
     print(&format!("amends listening on http://{address}\n"))?;
     let served = amends_server::serve(listener, app, stop).await;
     if let Some(scanner) = scanner {

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::stores::plain_url;
 
 #[derive(Debug, Args)]
 pub(crate) struct Redis {
@@ -41,11 +42,12 @@ enum Command {
 
 /// Runs one of the commands.
 pub(crate) async fn run(redis: Redis, output: Output) -> Result<Exit, Failure> {
+    let url = plain_url(&redis.url, "--url")?;
     match redis.command {
-        Command::Log(command) => log::run(command, &redis.url, output).await,
-        Command::Scan(options) => scan::run(options, redis.url, output).await,
-        Command::Install => doctor::install(&redis.url, output).await,
-        Command::Doctor(options) => doctor::run(&options, &redis.url, output).await,
+        Command::Log(command) => log::run(command, &url, output).await,
+        Command::Scan(options) => scan::run(options, url, output).await,
+        Command::Install => doctor::install(&url, output).await,
+        Command::Doctor(options) => doctor::run(&options, &url, output).await,
     }
 }
 

@@ -105,8 +105,8 @@ async fn take_up_all(node: &Arc<Node>, intake: &dyn Intake) -> Result<bool, amen
         if room == 0 || !node.takes_work() || node.committer.is_full() {
             return Ok(notable);
         }
-        // Longer than any of them is waited for.
-        let hold = node.config.times.answer_max * 3;
+        // As long as others wait before they take over what a node has that stopped. One that takes longer is tried twice, and is the same.
+        let hold = node.config.times.lease_ttl;
         let arrivals = intake.take(node.now(), ms(hold), room).await?;
         let taken = arrivals.len();
         // All at once, so that they share commits.

@@ -63,8 +63,10 @@ pub(crate) enum Event {
     Left { epoch: u64 },
     /// A node made a saga its own.
     Claimed { epoch: u64, saga: SagaId },
-    /// A submission came to the store. `life`: `None` if it came in a caller's own transaction.
-    Began { life: Option<LifeId>, submission: Box<Submission>, outcome: Submitted },
+    /// A caller's own transaction that begins a saga was committed.
+    Arrived { saga: SagaId },
+    /// A submission came to the store.
+    Began { life: LifeId, submission: Box<Submission>, outcome: Submitted },
     /// An advance came to the store.
     Advanced { life: LifeId, advance: Box<Advance>, outcome: Advanced },
     /// Retention removed what it removes of a saga; `left` is what it left.
@@ -111,8 +113,8 @@ impl fmt::Display for Event {
             Self::Renewed { epoch, until } => write!(f, "epoch {epoch} renewed until {}", until.0),
             Self::Left { epoch } => write!(f, "epoch {epoch} left"),
             Self::Claimed { epoch, saga } => write!(f, "{saga} is claimed by epoch {epoch}"),
+            Self::Arrived { saga } => write!(f, "{saga} is committed in a caller's transaction"),
             Self::Began { life, submission, outcome } => {
-                let by = life.map_or_else(|| "a transaction".to_owned(), |life| life.to_string());
                 let what = match outcome {
                     Submitted::Created(rowid) => format!("created as {rowid}"),
                     Submitted::Same => "same".to_owned(),
@@ -122,7 +124,7 @@ impl fmt::Display for Event {
                 let entries = kinds(&submission.entries);
                 write!(
                     f,
-                    "{by} submits {}: {what} [{entries}] claims {:?}",
+                    "{life} submits {}: {what} [{entries}] claims {:?}",
                     submission.row.id, submission.claims
                 )
             }

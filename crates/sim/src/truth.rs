@@ -95,6 +95,7 @@ impl Truth {
             Event::Happened(effect) => self.ledger.add(effect.clone()),
             Event::Began { outcome: Submitted::Same | Submitted::Different | Submitted::Held(_), .. }
             | Event::Advanced { outcome: Advanced::Conflict | Advanced::Held(_), .. }
+            | Event::Arrived { .. }
             | Event::Sent { .. }
             | Event::Submitted { .. }
             | Event::Seen(_)

@@ -152,8 +152,9 @@ fn prepare(conn: &mut Connection, path: &Path, options: &Options, health: &Healt
         conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(note)?;
     }
     migrate::run(conn).map_err(note)?;
-    // The lock proves that the processes of all earlier leases are gone.
+    // The lock proves that the processes of all earlier leases are gone, and with them whoever had taken a submission.
     conn.execute("DELETE FROM node", []).map_err(note)?;
+    conn.execute("UPDATE amends_submission SET due_at = 0 WHERE due_at IS NOT NULL", []).map_err(note)?;
     Ok(())
 }
 

@@ -9,26 +9,29 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::ask::{refusal, saw};
-use super::transaction::submit_in_transaction;
+use super::transaction;
 use super::{Asked, ask};
 use crate::definitions::input;
 use crate::event::{Event, Told};
 use crate::sim::Sim;
 
 /// How often a caller tries before it gives up: longer than any fault lasts.
-const TRIES_MAX: usize = 400;
+pub(super) const TRIES_MAX: usize = 400;
 
 /// The life of one caller, with one saga.
 pub(crate) async fn caller(sim: Arc<Sim>, number: usize) {
     let under_way = sim.under_way();
-    let (definition, input, wait, in_transaction) = {
+    let (definition, input, wait, in_transaction, asks_too) = {
         let mut state = sim.state();
         let dice = &mut state.dice.callers;
-        let definition = dice.pick(&sim.options.definitions).0.clone();
+        let drawn = dice.pick(&sim.options.definitions).0.clone();
+        let in_transaction = dice.chance(sim.options.callers.transaction);
+        let definition = if in_transaction { transaction::highest(&sim, &drawn.name) } else { drawn };
         let drawn = input(&definition, dice);
         let input = sim.options.input.clone().unwrap_or(drawn);
         let longest = u64::try_from(sim.options.chaos.as_millis()).unwrap_or(u64::MAX) / 2;
-        (definition, input, dice.ms(0..=longest), dice.chance(sim.options.callers.transaction))
+        // Whoever has committed it may ask for it by the API too.
+        (definition, input, dice.ms(0..=longest), in_transaction, in_transaction && dice.chance(0.5))
     };
     let id = SagaId::new(format!("{}/{number}", definition.name)).expect("invariant: a name makes an id");
     sim.state().pinned.insert(id.clone(), definition.clone());
@@ -36,9 +39,13 @@ pub(crate) async fn caller(sim: Arc<Sim>, number: usize) {
         sleep(wait).await;
     }
     if in_transaction {
-        submit_in_transaction(&sim, &definition, &id, &input).await;
+        transaction::commit(&sim, &definition, &id, &input);
     }
-    let acknowledged = submit(&sim, &definition, &id, &input).await;
+    let acknowledged = if in_transaction && !asks_too {
+        transaction::is_taken_up(&sim, &id).await
+    } else {
+        submit(&sim, &definition, &id, &input).await
+    };
     drop(under_way);
     if acknowledged {
         afterwards(&sim, &definition, &id, &input).await;

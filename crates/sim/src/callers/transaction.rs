@@ -1,75 +1,41 @@
-//! A saga that is submitted inside a caller's own transaction: it is there, and waits for its claims.
+//! A saga that is begun inside a caller's own transaction: its row is there from the commit on, and the engines find it.
 
 use std::sync::Arc;
 
-use amends_core::definition::check_input;
-use amends_core::{Definition, Jitter, Now, SagaId, Submission, json, status};
-use amends_store::{Item, Outcome, Row, StoredEntry};
+use amends_core::{Definition, SagaId};
+use amends_store::Lists as _;
 use serde_json::Value;
+use tokio::time::sleep;
 
+use super::submit::TRIES_MAX;
 use crate::event::Event;
 use crate::sim::Sim;
 
-/// Writes what a caller's transaction writes: as an engine would, but for its claims, and nobody's.
-pub(crate) async fn submit_in_transaction(
-    sim: &Arc<Sim>,
-    definition: &Arc<Definition>,
-    id: &SagaId,
-    input: &Value,
-) {
-    let now = sim.now();
-    let submission = Submission {
-        id: id.clone(),
-        input: input.clone(),
-        accepting: true,
-        trace: None,
-        epoch: 0,
-        who: "transaction".into(),
-    };
-    let claims = check_input(definition, id, input).expect("invariant: inputs are made to fit");
-    let decision =
-        amends_core::submit(definition.clone(), submission, claims, Now { at: now, jitter: Jitter::NONE });
-    let saga = &decision.after;
-    let row = Row {
-        rowid: 0,
-        id: id.clone(),
-        saga: definition.name.clone(),
-        definition_version: definition.version,
-        digest: definition.digest.clone(),
-        status: status::status(saga).as_str().to_owned(),
-        business_state: status::business_state(saga),
-        seq: saga.seq,
-        step: None,
-        operation: None,
-        error_class: None,
-        reason: None,
-        contradictions: 0,
-        overdue: false,
-        created_at: now,
-        updated_at: now,
-        ended_at: None,
-        due_at: Some(now),
-        owner: None,
-    };
-    let submission = amends_store::Submission {
-        row,
-        entries: decision.entries.iter().map(StoredEntry::encode).collect(),
-        claims: Vec::new(),
-        fingerprint: fingerprint(&definition.name, input),
-        nonce: sim.state().dice.callers.number(),
-    };
-    let outcome = sim.commit(vec![Item::Submit(submission.clone())]).await.pop();
-    if let Some(Outcome::Submitted(outcome)) = outcome {
-        sim.record(&Event::Began { life: None, submission: Box::new(submission), outcome });
+/// The definition that a transaction's saga gets: the highest version of the name.
+pub(crate) fn highest(sim: &Sim, name: &str) -> Arc<Definition> {
+    let known = sim.options.definitions.iter().map(|(definition, _)| definition);
+    let highest =
+        known.filter(|definition| definition.name == name).max_by_key(|definition| definition.version);
+    highest.expect("invariant: a name was drawn from the definitions").clone()
+}
+
+/// Commits a transaction that begins a saga. From then on nobody may lose it.
+pub(crate) fn commit(sim: &Sim, definition: &Definition, id: &SagaId, input: &Value) {
+    match sim.memory.arrive(&definition.name, id.as_str(), &input.to_string()) {
+        Ok(_) => sim.record(&Event::Arrived { saga: id.clone() }),
+        Err(error) => panic!("invariant: each caller has an id of its own: {error}"),
     }
 }
 
-/// What tells two submissions apart. The engine takes any text that differs where definition name or input differ.
-fn fingerprint(name: &str, input: &Value) -> String {
-    use sha2::{Digest as _, Sha256};
-    let mut hasher = Sha256::new();
-    hasher.update(name.as_bytes());
-    hasher.update([0]);
-    hasher.update(json::canonical(input));
-    hex::encode(hasher.finalize())
+/// Waits until an engine has made a saga of it. False: none did, long after all faults have ended.
+pub(crate) async fn is_taken_up(sim: &Arc<Sim>, id: &SagaId) -> bool {
+    for _ in 0..TRIES_MAX {
+        // What the store holds, whoever could ask it now.
+        if sim.memory.row(id).await.is_ok_and(|row| row.is_some()) {
+            return true;
+        }
+        let pause = sim.state().dice.callers.ms(50..=2_000);
+        sleep(pause).await;
+    }
+    false
 }

@@ -23,8 +23,9 @@ pub(super) struct Acknowledged {
 impl Checker for Acknowledged {
     fn before(&mut self, event: &Event, truth: &Truth, found: &mut Vec<Violation>) {
         match event {
-            Event::Began { life: None, submission, .. } => {
-                self.may_exist.insert(submission.row.id.clone(), true);
+            Event::Arrived { saga } => {
+                self.may_exist.insert(saga.clone(), true);
+                self.durable.insert(saga.clone());
             }
             Event::Submitted { saga, told, .. } => {
                 let may_exist = self.may_exist.entry(saga.clone()).or_default();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use amends_core::{SagaId, Time};
 use amends_store::{
-    Cursor, DeadGroup, Definitions, Due, Error, Health, Item, Journal, Kind, ListFilter, Lists, Mail,
-    Mailbox, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored, StoredDefinition, StoredEntry,
-    Work,
+    Arrival, Backlog, Cursor, DeadGroup, Definitions, Due, Error, Health, Intake, Item, Journal, Kind,
+    ListFilter, Lists, Mail, Mailbox, NodeLease, Nodes, Outcome, Page, Retention, Row, Stats, Stored,
+    StoredDefinition, StoredEntry, Verdict, Work,
 };
 use async_trait::async_trait;
 use tokio::time::sleep;
@@ -120,7 +120,7 @@ impl Port {
         for (item, outcome) in batch.into_iter().zip(&outcomes) {
             match (item, outcome) {
                 (Item::Submit(submission), Outcome::Submitted(outcome)) => sim.record(&Event::Began {
-                    life: Some(life.id),
+                    life: life.id,
                     submission: Box::new(submission),
                     outcome: outcome.clone(),
                 }),
@@ -251,6 +251,33 @@ impl Work for Port {
 
     async fn next_due(&self) -> Result<Option<Time>, Error> {
         self.call(routine("next_due", false), self.sim.memory.next_due()).await
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Intake for Port {
+    async fn take(&self, now: Time, hold_ms: u64, limit: usize) -> Result<Vec<Arrival>, Error> {
+        self.call(routine("take", true), self.sim.memory.take(self.clock(now), hold_ms, limit)).await
+    }
+
+    async fn settle(&self, now: Time, verdicts: Vec<(u64, Verdict)>) -> Result<(), Error> {
+        self.call(write("settle"), self.sim.memory.settle(self.clock(now), verdicts)).await
+    }
+
+    async fn retry(&self, now: Time, saga: &str) -> Result<(), Error> {
+        self.call(write("retry"), self.sim.memory.retry(self.clock(now), saga)).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, Error> {
+        self.call(routine("backlog", false), self.sim.memory.backlog()).await
+    }
+
+    async fn knock(&self) {
+        self.sim.memory.knock().await;
     }
 }
 

@@ -148,6 +148,10 @@ async fn what_is_rolled_back_never_was_and_what_is_committed_outlives_everybody(
     let store = SqliteStore::open(folder.path().join("amends.db"), Options::default()).unwrap();
     let ids: Vec<String> = take(&store).await.into_iter().map(|arrival| arrival.id).collect();
     assert_eq!(ids, ["order:3"]);
+    // What it had taken is there again at once when the next one opens the file.
+    drop(store);
+    let store = SqliteStore::open(folder.path().join("amends.db"), Options::default()).unwrap();
+    assert_eq!(take(&store).await.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

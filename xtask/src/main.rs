@@ -25,8 +25,9 @@ usage: cargo xtask COMMAND
   tidy                         the hygiene rules of the tree
   sim --seconds N [--seed S]   the simulation, seed after seed; failing ones join crates/sim/seeds/
   sim --seed S                 one seed of it, with all that happens
-  torture [--kills N] [--store URL] [--json] …
-                               the binary killed again and again on a real store; `--help` names the rest
+  torture [--kills N | --nodes N --sagas N] [--store URL] [--seed S] [--json] …
+                               the binary killed again and again on a real store, or several nodes on one, the database and the
+                               ways to it; `--help` names the rest
   advisories                   known vulnerabilities in Cargo.lock; needs the network, so `ci` does not run it
 ";
 

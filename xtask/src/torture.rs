@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::call::Call;
 
-/// Builds the binary and whoever tortures it, and begins. `arguments` are the harness's own: `--kills`, `--store`, `--json` …
+/// Builds the binary and whoever tortures it, and begins. `arguments` are the harness's own: `--kills`, `--nodes`, `--store`, `--json` …
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Call::cargo("build --release -p amends-cli -p amends-torture").run()?;
     harness(arguments).run()

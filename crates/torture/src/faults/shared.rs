@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, saga_path};
 use crate::ground::{order, refused_order};
-use crate::nodes::{Evidence, Field};
+use crate::nodes::{Evidence, Field, Watch};
 use crate::patience::until;
 use crate::proxy::{Rule, Trouble};
 use crate::shops::Conduct;
@@ -133,10 +133,13 @@ pub(super) async fn a_revived_node_loses_what_it_had(store: StoreUrl) -> Result<
         Ok(field.shops.met().contains_key(Trouble::NoAnswers.name()).then_some(()))
     })
     .await?;
+    let watch = Watch::start(evidence.clone());
     one.engine.freeze()?;
     for id in &ids {
         two.api.ends(id, "completed").await?;
     }
+    let watched = watch.end().await?;
+    ensure!(watched.findings.is_empty() && watched.looks > 0, "{watched:?}");
     let take_overs = evidence.take_overs()?;
     ensure!(take_overs > 0, "nothing was taken over: nothing was shown");
     // What it had is over and done when it goes on. It goes on in the middle of whatever it was doing.

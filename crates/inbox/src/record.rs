@@ -8,6 +8,9 @@ use crate::{Answer, Error, Found, Key, RequestHash};
 /// Why an action is refused that comes after its tombstone.
 const TOO_LATE: &str = "it was undone before it arrived";
 
+/// What the engine does not take for a fact when a query answers it as `outcome` with 200.
+const NO_FACT: [&str; 5] = ["rejected", "in_progress", "never_seen", "sealed", "not_executed"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Action,
@@ -91,10 +94,10 @@ impl Settled {
     }
 
     fn done(fact: Value) -> Result<Self, Error> {
-        if fact.get("outcome").is_some() {
-            return Err(Error::Fact(
-                "a fact has no member `outcome`: it would be read as the engine's word".into(),
-            ));
+        if let Some(word) = fact["outcome"].as_str().filter(|word| NO_FACT.contains(word)) {
+            let what =
+                format!("its member `outcome` is \"{word}\", which the engine would take for its own word");
+            return Err(Error::Fact(what));
         }
         Self::kept(State::Done, fact.to_string(), Answer::Done(fact))
     }

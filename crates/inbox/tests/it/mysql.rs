@@ -1,7 +1,7 @@
 //! MariaDB, which stands for MySQL as well.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use amends_inbox::{Action, Answer, Begun, Compensation, Error, Found, Key, Outcome, mysql};
 use amends_testbed::mariadb::MariaDb;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::mysql::{MySqlConnection, MySqlPool, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _, Transaction};
 
-use crate::race::{Effects, race};
+use crate::race::{Effects, race, race_a_server_that_dies};
 use crate::world::{
     Gate, Repeats, Script, World, action_of, compensation_of, done, end, nothing_to_undo, records, repeated,
     sqlx_world, story, undone,
@@ -18,7 +18,7 @@ use crate::world::{
 #[derive(Clone)]
 struct Maria {
     pool: MySqlPool,
-    server: Arc<MariaDb>,
+    server: Arc<Mutex<MariaDb>>,
     repeats: Repeats,
 }
 
@@ -27,7 +27,7 @@ async fn make() -> Maria {
 }
 
 async fn with(isolation: &'static str) -> Maria {
-    let server = MariaDb::with(&[("innodb-flush-log-at-trx-commit", "0")]).unwrap();
+    let server = MariaDb::with(&[("innodb-flush-log-at-trx-commit", "2")]).unwrap();
     let options = MySqlPoolOptions::new().max_connections(64).after_connect(move |connection, _| {
         Box::pin(async move {
             let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}");
@@ -44,7 +44,7 @@ async fn with(isolation: &'static str) -> Maria {
     ] {
         pool.execute(sql).await.unwrap();
     }
-    Maria { pool, server: Arc::new(server), repeats: Repeats::default() }
+    Maria { pool, server: Arc::new(Mutex::new(server)), repeats: Repeats::default() }
 }
 
 async fn write(db: &mut MySqlConnection, what: &str, key: &Key, change: i64) -> Result<(), sqlx::Error> {
@@ -57,7 +57,7 @@ async fn write(db: &mut MySqlConnection, what: &str, key: &Key, change: i64) -> 
 
 impl Maria {
     async fn ask_it(&self, sql: String) -> Vec<String> {
-        let answer = self.server.ask(&sql).unwrap();
+        let answer = self.server.lock().unwrap().ask(&sql).unwrap();
         answer.lines().map(str::to_owned).collect()
     }
 
@@ -72,7 +72,7 @@ impl Maria {
 
     async fn wait_for_waiters(&self, count: u32) {
         let waiting = "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
-        while self.server.ask(waiting).unwrap().parse::<u32>().unwrap() < count {
+        while self.server.lock().unwrap().ask(waiting).unwrap().parse::<u32>().unwrap() < count {
             tokio::task::yield_now().await;
         }
     }
@@ -142,12 +142,18 @@ async fn a_transaction_that_looked_before_still_finds_what_was_stored_since() {
     assert!(matches!(begun, Begun::Answered(answer) if answer == undone()));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_race_a_server_that_dies() {
+    let world = make().await;
+    race_a_server_that_dies(&world, || world.server.lock().unwrap().restart().unwrap()).await;
+}
+
 #[tokio::test]
 async fn a_connection_that_is_cut_before_the_commit_leaves_nothing() {
     let world = make().await;
     let cut = async |mut tx: Transaction<'_, sqlx::MySql>| {
         let id: u64 = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *tx).await.unwrap();
-        world.server.ask(&format!("KILL HARD CONNECTION {id}")).unwrap();
+        world.server.lock().unwrap().ask(&format!("KILL HARD CONNECTION {id}")).unwrap();
         let lost = Error::from(tx.commit().await.unwrap_err());
         assert_eq!(
             (lost.status(), lost.is_retryable()),
@@ -192,6 +198,6 @@ async fn a_key_that_is_too_long_is_refused_without_strict_mode_too() {
     let world = make().await;
     let insert = "SET SESSION sql_mode = ''; INSERT INTO amends_inbox (operation_key, operation, state, created_at, keep_until) \
          VALUES (REPEAT('k', 600), 'action', 'sealed', now(), now())";
-    world.server.ask(insert).unwrap_err();
+    world.server.lock().unwrap().ask(insert).unwrap_err();
     assert_eq!(records(&world).await, 0);
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use amends_inbox::{Action, Answer, Begun, Compensation, Error, Found, Key, Outcome, postgres};
 use amends_testbed::postgres::Postgres;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _, Transaction};
 
-use crate::race::{Effects, race};
+use crate::race::{Effects, race, race_a_server_that_dies};
 use crate::world::{
     Repeats, Script, World, action_of, compensation_of, done, end, nothing_to_undo, records, repeated,
     sqlx_world, story, undone,
@@ -18,7 +18,7 @@ use crate::world::{
 #[derive(Clone)]
 struct Pg {
     pool: PgPool,
-    server: Arc<Postgres>,
+    server: Arc<Mutex<Postgres>>,
     repeats: Repeats,
 }
 
@@ -44,7 +44,7 @@ async fn with(isolation: &'static str) -> Pg {
     ] {
         pool.execute(sql).await.unwrap();
     }
-    Pg { pool, server: Arc::new(server), repeats: Repeats::default() }
+    Pg { pool, server: Arc::new(Mutex::new(server)), repeats: Repeats::default() }
 }
 
 async fn write(db: &mut PgConnection, what: &str, key: &Key, change: i64) -> Result<(), sqlx::Error> {
@@ -57,7 +57,7 @@ async fn write(db: &mut PgConnection, what: &str, key: &Key, change: i64) -> Res
 
 impl Pg {
     async fn ask_it(&self, sql: String) -> Vec<String> {
-        let answer = self.server.ask(&sql).unwrap();
+        let answer = self.server.lock().unwrap().ask(&sql).unwrap();
         answer.lines().map(str::to_owned).collect()
     }
 
@@ -111,12 +111,18 @@ async fn installing_at_once_and_again_changes_nothing() {
     assert_eq!(records(&world).await, 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_race_a_server_that_dies() {
+    let world = make().await;
+    race_a_server_that_dies(&world, || world.server.lock().unwrap().restart().unwrap()).await;
+}
+
 #[tokio::test]
 async fn a_connection_that_is_cut_before_the_commit_leaves_nothing() {
     let world = make().await;
     let cut = async |mut tx: Transaction<'_, sqlx::Postgres>| {
         let id: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *tx).await.unwrap();
-        world.server.ask(&format!("SELECT pg_terminate_backend({id}, 10000)")).unwrap();
+        world.server.lock().unwrap().ask(&format!("SELECT pg_terminate_backend({id}, 10000)")).unwrap();
         let lost = Error::from(tx.commit().await.unwrap_err());
         assert_eq!(
             (lost.status(), lost.is_retryable()),

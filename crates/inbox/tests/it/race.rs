@@ -1,10 +1,13 @@
 //! Many callers at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use amends_inbox::{Answer, Compensation, Error, Found};
 use serde_json::json;
 use tokio::sync::Barrier;
+use tokio::task::JoinHandle;
 
 use crate::world::{
     Script, World, action_of, compensation_of, done, key, nothing_to_undo, request, stock, story, too_late,
@@ -47,6 +50,35 @@ pub(crate) async fn race(world: &impl World, effects: Effects) {
             })
         })
         .collect();
+    judge_all(world, callers).await;
+}
+
+/// The server is killed twice while everyone calls, and whoever gets no answer calls again, as an engine does.
+pub(crate) async fn race_a_server_that_dies(world: &impl World, crash: impl Fn()) {
+    let answered = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let (world, answered) = (world.clone(), answered.clone());
+            tokio::spawn(async move {
+                let mut heard = Vec::new();
+                for turn in 0..SAGAS {
+                    heard.push(call_until_answered(&world, caller, (caller + turn) % SAGAS).await);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+                heard
+            })
+        })
+        .collect();
+    for progress in [CALLERS / 8, CALLERS] {
+        while answered.load(Ordering::Relaxed) < progress {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        crash();
+    }
+    judge_all(world, callers).await;
+}
+
+async fn judge_all(world: &impl World, callers: Vec<JoinHandle<Vec<Heard>>>) {
     let mut heard = Vec::new();
     for caller in callers {
         heard.extend(caller.await.unwrap());
@@ -56,6 +88,27 @@ pub(crate) async fn race(world: &impl World, effects: Effects) {
         taken += judge(world, saga, &heard).await;
     }
     assert_eq!(stock(world).await, 1000 - taken);
+}
+
+async fn call_until_answered(world: &impl World, caller: usize, saga: usize) -> Heard {
+    loop {
+        let heard = call(world, Effects::AllSucceed, caller, saga).await;
+        match &heard {
+            Heard::Act(_, Ok(_))
+            | Heard::Undo(_, Ok(_))
+            | Heard::UndoAgain(_, Ok(_))
+            | Heard::Query(_, Ok(_)) => {
+                return heard;
+            }
+            Heard::Act(_, Err(e))
+            | Heard::Undo(_, Err(e))
+            | Heard::UndoAgain(_, Err(e))
+            | Heard::Query(_, Err(e)) => {
+                assert!(matches!(e, Error::Database(_)), "{e}");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
 }
 
 async fn call(world: &impl World, effects: Effects, caller: usize, saga: usize) -> Heard {

@@ -4,7 +4,8 @@
 
 POST /slots          takes a slot of a day: {"day": "mon"}
 POST /slots/release  gives it back
-GET  /slots/KEY      tells what became of a key
+POST /visits         books a visit at a slot: {"slot": "slot-1", "mail": "v@example.org"}
+GET  /operations/KEY tells what became of a key
 GET  /days/DAY       tells how many slots are free, for people
 """
 
@@ -19,6 +20,7 @@ import inbox
 DAYS = """
 CREATE TABLE IF NOT EXISTS day (name TEXT PRIMARY KEY, free INTEGER NOT NULL CHECK (free >= 0));
 CREATE TABLE IF NOT EXISTS slot (number INTEGER PRIMARY KEY AUTOINCREMENT, day TEXT NOT NULL, released INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS visit (slot TEXT PRIMARY KEY, mail TEXT NOT NULL);
 INSERT OR IGNORE INTO day VALUES ('mon', 1000), ('tue', 1000), ('sun', 0);
 """
 BODY_BYTES_MAX = 64 * 1024
@@ -48,6 +50,13 @@ def release_slot(db, fact):
     return {}
 
 
+def book_visit(db, body):
+    if "@" not in body.get("mail", ""):
+        raise inbox.Refused("that is no mail address")
+    db.execute("INSERT INTO visit VALUES (?, ?)", [body["slot"], body["mail"]])
+    return {}
+
+
 class Slots(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     database = None
@@ -59,7 +68,7 @@ class Slots(BaseHTTPRequestHandler):
             if what == "days":
                 row = db.execute("SELECT free FROM day WHERE name = ?", [unquote(name)]).fetchone()
                 self.answer(200 if row else 404, json.dumps({"free": row[0] if row else None}))
-            elif what == "slots":
+            elif what == "operations":
                 self.answer(*inbox.query(db, unquote(name)))
             else:
                 self.answer(404, json.dumps({"title": "no such path"}))
@@ -92,6 +101,8 @@ class Slots(BaseHTTPRequestHandler):
         with inbox.transaction(db):
             if self.path == "/slots":
                 return inbox.action(db, key, request, lambda db: take_slot(db, body))
+            if self.path == "/visits":
+                return inbox.action(db, key, request, lambda db: book_visit(db, body))
             if self.path == "/slots/release":
                 return inbox.compensation(db, key, unquote(action_key), request, release_slot)
         return 404, json.dumps({"title": "no such path"})

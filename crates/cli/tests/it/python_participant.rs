@@ -10,7 +10,6 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::http;
-use crate::participants::Participants;
 use crate::program::Server;
 
 fn example(name: &str) -> PathBuf {
@@ -175,14 +174,9 @@ fn message(from: &mut impl std::io::Read) -> Option<String> {
     Some(text + &String::from_utf8(body).ok()?)
 }
 
-/// An engine with the example's definition, impatient as tests are; mails to `odd` are refused.
-fn start(slots: SocketAddr) -> (Server, Participants) {
-    let mail = Participants::start(|call| match call.body["to"].as_str() {
-        Some("odd") => (422, json!({"reason": "no such address"})),
-        _ => (200, json!({})),
-    });
-    let config = format!("{}[participants.slots]\nurl = \"http://{slots}\"\n", mail.config(&["mail"]));
-    let server = Server::start(&config);
+/// An engine with the example's definition, impatient as tests are.
+fn start(slots: SocketAddr) -> Server {
+    let server = Server::start(&format!("[participants.slots]\nurl = \"http://{slots}\"\n"));
     let impatient = "[defaults]\ntimeout = \"500ms\"\n\
         retry = { initial = \"50ms\", max_interval = \"200ms\", max_attempts = 20, budget = \"60s\" }\n\
         on_unknown = { queries = 2, interval = \"50ms\", verify = [\"200ms\"] }\n";
@@ -192,7 +186,7 @@ fn start(slots: SocketAddr) -> (Server, Participants) {
         &format!("{impatient}[participants.slots]"),
         1,
     ));
-    (server, mail)
+    server
 }
 
 fn input(mail: &str) -> String {
@@ -209,18 +203,18 @@ fn slots_are_taken_once_and_given_back_once_whatever_happens_on_the_way() {
             true => Way::AnswerLost,
             false => Way::Open,
         });
-    let (server, _mail) = start(between.address);
+    let server = start(between.address);
     let run = |id: &str, mail: &str, day: &str| {
         let input = json!({"day": day, "mail": mail}).to_string();
         server.cli(&["-o", "json", "saga", "start", "visit", id, "--input", &input, "--wait", "60s"])
     };
-    let booked = run("visit:1", "even", "mon").exits(0).json();
+    let booked = run("visit:1", "v@example.org", "mon").exits(0).json();
     assert_eq!(booked["steps"][0]["serial"], "slot-1", "{booked:#}");
     assert_eq!(slots.free(), 999);
-    let undone = run("visit:2", "odd", "mon").exits(8).json();
+    let undone = run("visit:2", "nowhere", "mon").exits(8).json();
     assert_eq!(undone["steps"][0]["status"], "compensated", "{undone:#}");
     assert_eq!(slots.free(), 999);
-    let refused = run("visit:3", "even", "sun").exits(8).json();
+    let refused = run("visit:3", "v@example.org", "sun").exits(8).json();
     assert_eq!(refused["steps"][0]["reason"], "no slot is free", "{refused:#}");
 }
 
@@ -231,12 +225,22 @@ fn an_action_that_arrives_after_it_was_undone_is_refused() {
         true => Way::Late,
         false => Way::Open,
     });
-    let (server, _mail) = start(between.address);
-    server.cli(&["saga", "start", "visit", "visit:late", "--input", &input("even")]).exits(0);
+    let server = start(between.address);
+    server.cli(&["saga", "start", "visit", "visit:late", "--input", &input("v@example.org")]).exits(0);
     between.wait_for_late();
     server.cli(&["saga", "cancel", "visit:late", "--reason", "it takes too long"]).exits(0);
-    let wait =
-        ["-o", "json", "saga", "start", "visit", "visit:late", "--input", &input("even"), "--wait", "60s"];
+    let wait = [
+        "-o",
+        "json",
+        "saga",
+        "start",
+        "visit",
+        "visit:late",
+        "--input",
+        &input("v@example.org"),
+        "--wait",
+        "60s",
+    ];
     let ended = server.cli(&wait).exits(8).json();
     assert_eq!(
         (&ended["status"], &ended["steps"][0]["knowledge"]),
@@ -252,16 +256,16 @@ fn an_action_that_arrives_after_it_was_undone_is_refused() {
 fn a_participant_that_is_killed_again_and_again_loses_and_doubles_nothing() {
     const VISITS: usize = 60;
     let mut slots = Slots::start();
-    let (server, _mail) = start(SocketAddr::from(([127, 0, 0, 1], slots.port)));
+    let server = start(SocketAddr::from(([127, 0, 0, 1], slots.port)));
     for nth in 0..VISITS {
-        let mail = if nth % 3 == 0 { "odd" } else { "even" };
+        let mail = if nth % 3 == 0 { "nowhere" } else { "v@example.org" };
         server.cli(&["saga", "start", "visit", &format!("visit:{nth}"), "--input", &input(mail)]).exits(0);
         if nth % 10 == 5 {
             slots.crash();
         }
     }
     for nth in 0..VISITS {
-        let (mail, code) = if nth % 3 == 0 { ("odd", 8) } else { ("even", 0) };
+        let (mail, code) = if nth % 3 == 0 { ("nowhere", 8) } else { ("v@example.org", 0) };
         let id = format!("visit:{nth}");
         server.cli(&["saga", "start", "visit", &id, "--input", &input(mail), "--wait", "60s"]).exits(code);
     }

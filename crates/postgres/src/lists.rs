@@ -1,12 +1,11 @@
-//! Lists and counts for people.
-
-use std::collections::BTreeMap;
+//! Lists for people.
 
 use amends_core::{SagaId, Time};
 use amends_store::{Cursor, DeadGroup, Error, ListFilter, Lists, Page, Row, Stats};
 use async_trait::async_trait;
 
 use crate::PostgresStore;
+use crate::counts;
 use crate::error::Call;
 use crate::rows::{self, columns, get, limit, number, sought};
 
@@ -44,17 +43,6 @@ const DEAD: &str =
     "SELECT saga, step, operation, error_class, count(*), min(updated_at), max(updated_at) FROM amends.saga
     WHERE status = 'dead' GROUP BY saga, step, operation, error_class
     ORDER BY 5 DESC, 1, 2 NULLS FIRST, 3 NULLS FIRST, 4 NULLS FIRST LIMIT $1";
-
-const COUNTS: &str =
-    "SELECT ended_at IS NOT NULL, status, saga, count(*), min(created_at) FROM amends.saga GROUP BY 1, 2, 3";
-
-const DUE: &str = "SELECT count(*), min(due_at) FROM amends.saga
-    WHERE owner_epoch IS NULL AND due_at IS NOT NULL AND due_at <= amends.now_ms()";
-
-const LAPSED: &str = "SELECT count(*) FROM amends.saga s WHERE s.owner_epoch IS NOT NULL AND NOT EXISTS (
-        SELECT FROM amends.node WHERE node.epoch = s.owner_epoch AND node.expires_at > amends.now_ms())";
-
-const CONTRADICTED: &str = "SELECT count(*) FROM amends.saga WHERE contradictions > 0";
 
 /// What one source gave.
 struct Found {
@@ -104,31 +92,7 @@ impl Lists for PostgresStore {
     }
 
     async fn stats(&self, _: Time) -> Result<Stats, Error> {
-        let (mut open, mut ended) = (BTreeMap::new(), BTreeMap::new());
-        let mut stats = Stats::default();
-        for row in self.pool.query(Call::Reads, COUNTS, &[]).await? {
-            let (status, count): (String, u64) = (get(&row, 1)?, number(&row, 3)?);
-            if get(&row, 0)? {
-                *ended.entry(status).or_default() += count;
-            } else {
-                *open.entry((status, get::<String>(&row, 2)?)).or_default() += count;
-                let oldest = Some(Time(get(&row, 4)?));
-                stats.oldest_open = [stats.oldest_open, oldest].into_iter().flatten().min();
-            }
-        }
-        for row in self.pool.query(Call::Reads, DUE, &[]).await? {
-            stats.due = number(&row, 0)?;
-            stats.oldest_due = get::<Option<i64>>(&row, 1)?.map(Time);
-        }
-        for row in self.pool.query(Call::Reads, LAPSED, &[]).await? {
-            stats.due += number(&row, 0)?;
-        }
-        for row in self.pool.query(Call::Reads, CONTRADICTED, &[]).await? {
-            stats.contradictions = number(&row, 0)?;
-        }
-        stats.open = open.into_iter().map(|((status, saga), count)| (status, saga, count)).collect();
-        stats.ended = ended.into_iter().collect();
-        Ok(stats)
+        counts::stats(&self.pool, &self.ended).await
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use amends_store::{Error, Gauge, Health};
 use tokio::task::AbortHandle;
 
+use crate::counts::Ended;
 use crate::error::Call;
 use crate::knock::Knocks;
 use crate::pool::Pool;
@@ -30,6 +31,7 @@ pub struct PostgresStore {
     pub(crate) unsure: Unsure,
     pub(crate) commits: AtomicU64,
     pub(crate) items: AtomicU64,
+    pub(crate) ended: Ended,
     pub(crate) knocks: Knocks,
     probe: AbortHandle,
 }
@@ -48,7 +50,15 @@ impl PostgresStore {
         conn.done();
         let probe = tokio::spawn(probe(Arc::clone(&pool))).abort_handle();
         let (commits, items) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { pool, unsure: Unsure::default(), commits, items, knocks: Knocks::default(), probe })
+        Ok(Self {
+            pool,
+            unsure: Unsure::default(),
+            commits,
+            items,
+            ended: Ended::default(),
+            knocks: Knocks::default(),
+            probe,
+        })
     }
 
     /// Reads a URL. What it says is not repeated in the error: it may hold a password.

@@ -10,9 +10,10 @@ use crate::error::{Call, store_error};
 use crate::pool::Conn;
 use crate::rows::{self, columns, get, number, sought};
 
-/// A batch's isolation is said here: what a database sets by default may be another one. All its statements seek what is named; to think of a
-/// plan for each time would cost more than they do.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan";
+/// A batch's isolation is said here: what a database sets by default may be another one. All its statements seek a few rows by their keys:
+/// to think of a plan for each time would cost more than to run it, and one that was made while a table was small must not read all of it later.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off;
+    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 /// Asked when an answer is lost, so that a look can tell whether this transaction is over.
 const XID: &str = "SELECT pg_current_xact_id()::text";
@@ -25,7 +26,8 @@ const LAST: &str =
     FROM amends.saga s WHERE s.rowid = ANY($1)";
 
 // Who only appends needs no lock: whoever was quicker since has written an entry of the same number, and the index on it tells.
-const APPENDED: &str = "SELECT s.rowid, s.id, greatest(s.seq, (SELECT max(e.seq) FROM amends.entry e WHERE e.saga = s.rowid))
+const APPENDED: &str =
+    "SELECT s.rowid, s.id, greatest(s.seq, (SELECT max(e.seq) FROM amends.entry e WHERE e.saga = s.rowid))
     FROM amends.saga s WHERE s.rowid = ANY($1)";
 
 const KNOWN: &str = "SELECT id, fingerprint FROM amends.saga WHERE id = ANY($1)";

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use amends_core::json;
 use amends_engine::{Clock as _, Config, DefinitionText, Engine, Refused, SystemClock};
-use amends_participants::{CallbackUrl, Clock, ParticipantConfig, Participants, Problem, Settings};
+use amends_participants::{
+    CallbackUrl, Clock, LOCAL_PREFIX, ParticipantConfig, Participants, Problem, Settings,
+};
 use amends_store::Store;
 
 use crate::dispatch::Dispatch;
 use crate::saga::Parts;
 use crate::store::{self, Opened};
-use crate::tree::LOCAL_PREFIX;
 use crate::{Amends, Saga};
 
 /// How long calls in flight may take to end when a start fails after the engine began.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use amends_core::request::Payload;
 use amends_core::{Answer, Time};
-use amends_participants::{Called, Caller, Clock, Local, LocalParticipant, Outgoing, Participants};
+use amends_participants::{
+    Called, Caller, Clock, LOCAL_PREFIX, Local, LocalParticipant, Outgoing, Participants,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -13,7 +15,6 @@ use crate::Call;
 use crate::handler::FACTS;
 use crate::saga::Served;
 use crate::step::Handlers;
-use crate::tree::LOCAL_PREFIX;
 
 /// Everybody who can be called.
 pub(crate) struct Dispatch {

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use amends_core::Definition;
 use amends_core::definition::{Checked, Diagnostic, from_toml, from_tree, is_name};
+use amends_participants::LOCAL_PREFIX;
 use serde_json::{Map, Value, json};
 
 use crate::Step;
 use crate::step::{Handlers, StepSpec};
-use crate::tree::{self, LOCAL_PREFIX, time_text};
+use crate::tree::{self, time_text};
 
 /// A definition whose input is of type `I`, with the handlers of its steps. Cheap to clone.
 ///

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry, show_duration};
+use amends_participants::LOCAL_PREFIX;
 use serde_json::{Map, Value, json};
 
 use crate::handler::{FACT, FACTS, INPUT};
 use crate::step::StepSpec;
-
-/// What the names of participants in process begin with: so that a process without the handlers knows what is missing.
-pub(crate) const LOCAL_PREFIX: &str = "local-";
 
 /// The path under which a step's handlers are called.
 pub(crate) fn path(saga: &str, version: u64, step: &str) -> String {

@@ -44,7 +44,7 @@ pub use breaker::BreakerState;
 pub use config::{ParticipantConfig, Problem};
 pub use driver::{Driver, Remote, UrlSource};
 pub use gate::Pass;
-pub use local::{Local, LocalParticipant};
+pub use local::{LOCAL_PREFIX, Local, LocalParticipant};
 pub use participants::{CallbackUrl, ParticipantState, Participants, Settings};
 pub use port::{Called, Caller, Clock, HeldReason, LeaseCheck, Outgoing};
 pub use retry_after::retry_after_ms;

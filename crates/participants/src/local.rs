@@ -13,6 +13,9 @@ use crate::door::Door;
 use crate::participants::ending;
 use crate::port::{Called, Clock, Outgoing};
 
+/// What the names of participants begin with whose handlers are in a service's own process: a process without them knows what is missing.
+pub const LOCAL_PREFIX: &str = "local-";
+
 /// The most bytes of a panic's message that are told: it becomes a reason, which is kept.
 const PANIC_CHARS_MAX: usize = 200;
 

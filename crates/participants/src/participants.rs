@@ -18,6 +18,7 @@ use crate::driver::Driver;
 use crate::gate::Pass;
 use crate::head::{Additions, Prepared, prepare};
 use crate::link::Received;
+use crate::local::LOCAL_PREFIX;
 use crate::port::{Called, Caller, Clock, Outgoing};
 use crate::reach::Reach;
 use crate::retry_after::retry_after_ms;
@@ -242,6 +243,11 @@ impl Caller for Participants {
         let site = match self.sites.get(name) {
             Some(Reached::Http(site)) => site,
             Some(Reached::Driven(driven)) => return driven.call(&outgoing).await,
+            None if name.starts_with(LOCAL_PREFIX) => {
+                return misconfigured(format!(
+                    "participant `{name}` is in the process of a Rust service, and this is another one: let that service run on this store"
+                ));
+            }
             None => {
                 return misconfigured(format!(
                     "participant `{name}` is not in amends.toml: add [participants.{name}] url = \"http://…\""

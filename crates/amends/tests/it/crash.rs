@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amends::{Amends, Call, Failure, Idempotency, Outcome, Saga, Step};
 
-use crate::support::{Order, Seen, file, quick};
+use crate::support::{Killed, Order, Seen, file, quick};
 
 const FOLDER: &str = "AMENDS_TEST_CRASH_FOLDER";
 
@@ -82,13 +82,14 @@ async fn process_that_is_killed() {
 async fn a_killed_process_is_taken_up_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger(folder.path().to_owned());
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::process_that_is_killed"])
         .env(FOLDER, folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let Killed(child) = &mut Killed(child);
     while !ledger.has("order:1:charge:action") {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -9,6 +9,8 @@ mod inbox;
 mod locks;
 mod mariadb;
 mod outcomes;
+mod paused;
 mod postgres;
+mod stores;
 mod support;
 mod unknown;

@@ -79,6 +79,17 @@ pub(crate) fn file() -> (tempfile::TempDir, String) {
     (folder, url)
 }
 
+/// A process that is killed when the test ends, however it ends: also one that is stopped.
+pub(crate) struct Killed(pub(crate) std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It fails only if it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What a person reads of a saga that waits.
 pub(crate) fn waiting_reason(view: &amends::View) -> Option<String> {
     match view {

@@ -257,11 +257,13 @@ async fn a_switch_of_protocols_is_no_answer_to_anything() {
 #[tokio::test]
 async fn a_participant_that_nobody_configured_is_a_configuration_fault() {
     let server = Server::answering(ok("{}")).await;
-    let answer = answer(&at(server.url()), Request { to: "shipping".into(), ..query() }).await;
+    let unnamed = answer(&at(server.url()), Request { to: "shipping".into(), ..query() }).await;
     assert_eq!(
-        text(&answer),
+        text(&unnamed),
         "misconfigured: participant `shipping` is not in amends.toml: add [participants.shipping] url = \"http://…\""
     );
+    let local = answer(&at(server.url()), Request { to: "local-ship".into(), ..query() }).await;
+    assert!(text(&local).contains("in the process of a Rust service"), "{local:?}");
     assert_eq!(server.connections(), 0);
 }
 

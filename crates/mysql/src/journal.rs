@@ -26,7 +26,7 @@ const ENTRIES: &str = "SELECT e.seq, e.at, e.keep, e.body FROM amends_entry e
 
 // `seq` comes third among what changes, and is left as it is.
 const PARK: &str = "UPDATE amends_saga SET status = ?, business_state = ?, seq = GREATEST(seq, ?), step = ?, operation = ?, error_class = ?,
-        reason = ?, contradictions = ?, overdue = ?, updated_at = ?, ended_at = ?, due_at = ?, owner_node = ?, owner_epoch = ?, pruned = 0
+        reason = ?, contradictions = ?, overdue = ?, updated_at = ?, ended_at = ?, due_at = ?, owner_node = ?, owner_epoch = ?, prune_at = ?
     WHERE rowid = ?";
 
 #[async_trait]

@@ -15,7 +15,7 @@
 //!   the store the rest.
 //! - **The hot path appends.** A step done and the next one enabled is one row of the journal. (saga, seq) is its primary key.
 //! - **Looking costs what is found.** There are no partial indexes: what is due or owned stands together in one index, apart from what rests, and
-//!   generated columns hold what is to be pruned or waits.
+//!   columns that are NULL for all others hold what is to be pruned or waits.
 //! - **The server's clock** decides leases and what is due.
 //! - **Values are never read as SQL**: texts and bytes go as hexadecimal literals, and all columns are of bytes, so that character sets, collations
 //!   and modes of the server change nothing.

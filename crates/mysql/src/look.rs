@@ -8,13 +8,26 @@ use crate::rows::{self, columns, number, text, time};
 use crate::session::Answer;
 use crate::sql::{Script, Value, fill};
 
-// In the order of their numbers, so that two batches never wait for each other. What the next statements see comes after these locks. Without the
-// hint a small table is read as a whole, and rows of others are waited for.
-const LOCK: &str =
-    "SELECT rowid, id FROM amends_saga FORCE INDEX (PRIMARY) WHERE rowid IN (?) ORDER BY rowid FOR UPDATE";
+/// A saga, and the number of its last entry.
+macro_rules! last {
+    ($what:literal, $behind:literal) => {
+        concat!(
+            "SELECT s.rowid, ",
+            $what,
+            "GREATEST(s.seq, COALESCE((SELECT e.seq FROM amends_entry e WHERE e.saga = s.rowid ORDER BY e.seq DESC LIMIT 1), 0)) \
+             FROM amends_saga s FORCE INDEX (PRIMARY) WHERE s.rowid IN (?)",
+            $behind
+        )
+    };
+}
 
-const LAST: &str = "SELECT s.rowid, GREATEST(s.seq, COALESCE((SELECT e.seq FROM amends_entry e WHERE e.saga = s.rowid \
-    ORDER BY e.seq DESC LIMIT 1), 0)) FROM amends_saga s FORCE INDEX (PRIMARY) WHERE s.rowid IN (?)";
+// In the order of their numbers, so that two batches never wait for each other. What the next statements see comes after these locks. Without the
+// hint a small table is read as a whole, and rows of others are waited for. Entries are seen as of its beginning: those that others
+// committed while it waited are met as duplicate keys, by what is written on top of what was there before.
+const LOCK: &str = last!("s.id, ", " ORDER BY s.rowid FOR UPDATE");
+
+// What writes no entry would meet none.
+const LAST: &str = last!("", "");
 
 const KNOWN: &str = "SELECT id, fingerprint FROM amends_saga WHERE id IN (?)";
 
@@ -54,7 +67,7 @@ pub(crate) struct Looking {
 impl Looking {
     /// At what this batch depends on.
     pub(crate) fn at(batch: &[Item]) -> Self {
-        let (mut moved, mut taking, mut let_go) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut moved, mut kept, mut taking, mut let_go) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut ids, mut claims) = (Vec::new(), Vec::new());
         for item in batch {
             match item {
@@ -64,6 +77,9 @@ impl Looking {
                 }
                 Item::Advance(item) => {
                     moved.push(item.rowid);
+                    if item.entries.is_empty() {
+                        kept.push(item.rowid);
+                    }
                     if !item.take_claims.is_empty() {
                         taking.push(item.rowid);
                     }
@@ -79,8 +95,8 @@ impl Looking {
             kinds: Vec::new(),
             submissions: u64::try_from(ids.len()).unwrap_or(u64::MAX),
         };
-        looking.add(Kind::Lock, LOCK, moved.clone());
-        looking.add(Kind::Last, LAST, moved);
+        looking.add(Kind::Lock, LOCK, moved);
+        looking.add(Kind::Last, LAST, kept);
         // What others commit in between is seen by the later ones alone: of a submission that is made at this moment not its claim without
         // itself, which would be its own holder, and not that it has left the transactions' table without where it went.
         looking.add(Kind::Claims, CLAIMS, claims);
@@ -121,7 +137,7 @@ impl Kind {
     fn read(self, row: &mysql_async::Row, look: &mut Look) -> Result<(), Error> {
         match self {
             Self::Lock => {
-                look.sagas.insert(number(row, 0)?, (text(row, 1)?, 0));
+                look.sagas.insert(number(row, 0)?, (text(row, 1)?, number(row, 2)?));
             }
             Self::Last => {
                 let seq = number(row, 1)?;

@@ -21,7 +21,7 @@ const POST: &str =
 
 // Nobody's sagas are woken; an owner finds its mail by itself, and what a dead owner had is taken over.
 const WAKE: &str = concat!(
-    "UPDATE amends_saga SET due_at = COALESCE(LEAST(due_at, ",
+    "UPDATE amends_saga SET prune_at = NULL, due_at = COALESCE(LEAST(due_at, ",
     now_ms!(),
     "), ",
     now_ms!(),

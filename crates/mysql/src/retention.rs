@@ -19,7 +19,8 @@ const ENDED: &str = "SELECT rowid FROM amends_saga FORCE INDEX (saga_prune) WHER
     ORDER BY prune_at LIMIT ? FOR UPDATE SKIP LOCKED";
 
 // The last entry's number must survive the entry.
-const MARK: &str = "UPDATE amends_saga FORCE INDEX (PRIMARY) SET pruned = 1, seq = GREATEST(seq, COALESCE((
+const MARK: &str =
+    "UPDATE amends_saga FORCE INDEX (PRIMARY) SET prune_at = NULL, seq = GREATEST(seq, COALESCE((
         SELECT e.seq FROM amends_entry e WHERE e.saga = amends_saga.rowid ORDER BY e.seq DESC LIMIT 1), 0))
     WHERE rowid IN (?)";
 

@@ -42,11 +42,10 @@ const LAPSED: &str = concat!(
 const OF_LAPSED: &str = "SELECT rowid, id FROM amends_saga FORCE INDEX (saga_work) WHERE owner_epoch IN (?)
     ORDER BY owner_epoch, due_at, rowid LIMIT ? FOR UPDATE SKIP LOCKED";
 
-const TAKE: &str =
-    "UPDATE amends_saga FORCE INDEX (PRIMARY) SET owner_node = ?, owner_epoch = ? WHERE rowid IN (?)";
+const TAKE: &str = "UPDATE amends_saga FORCE INDEX (PRIMARY) SET owner_node = ?, owner_epoch = ?, prune_at = NULL WHERE rowid IN (?)";
 
 const CLAIM: &str = concat!(
-    "UPDATE amends_saga s SET owner_node = ?, owner_epoch = ? WHERE s.id = ?
+    "UPDATE amends_saga s SET owner_node = ?, owner_epoch = ?, prune_at = NULL WHERE s.id = ?
         AND EXISTS (SELECT 1 FROM amends_node n WHERE n.epoch = ? AND n.expires_at > ",
     now_ms!(),
     ") AND (s.owner_epoch IS NULL OR s.owner_epoch = ? OR NOT EXISTS (

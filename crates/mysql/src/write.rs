@@ -9,7 +9,7 @@ use crate::session::Limits;
 use crate::sql::{Texts, Value, fill};
 
 const SAGAS: &str = "INSERT INTO amends_saga (id, fingerprint, saga, definition_version, digest, created_at, status, business_state, seq, \
-    step, operation, error_class, reason, contradictions, overdue, updated_at, ended_at, due_at, owner_node, owner_epoch) VALUES ";
+    step, operation, error_class, reason, contradictions, overdue, updated_at, ended_at, due_at, owner_node, owner_epoch, prune_at) VALUES ";
 
 /// The numbers that the sagas were given follow each other.
 const FIRST: &str = "SET @amends_first = LAST_INSERT_ID()";
@@ -23,14 +23,14 @@ const CLAIMS: &str = "INSERT INTO amends_claim (name, saga, since) VALUES ";
 
 const ANSWER: &str = "UPDATE amends_mail SET answer = ? WHERE id = ? AND saga = ? AND answer IS NULL";
 
-// The rows are there, and locked: each is found by its number, and what stands behind the first line changes.
+// The rows are there, and locked: each is found by its number, and what it was submitted with is not looked at.
 const ROWS: &str = "INSERT INTO amends_saga (rowid, id, fingerprint, saga, definition_version, digest, created_at, status, business_state, \
-    seq, step, operation, error_class, reason, contradictions, overdue, updated_at, ended_at, due_at, owner_node, owner_epoch) VALUES ";
+    seq, step, operation, error_class, reason, contradictions, overdue, updated_at, ended_at, due_at, owner_node, owner_epoch, prune_at) VALUES ";
 
 const CHANGED: &str = " ON DUPLICATE KEY UPDATE status = VALUES(status), business_state = VALUES(business_state), \
     seq = GREATEST(seq, VALUES(seq)), step = VALUES(step), operation = VALUES(operation), error_class = VALUES(error_class), \
     reason = VALUES(reason), contradictions = VALUES(contradictions), overdue = VALUES(overdue), updated_at = VALUES(updated_at), \
-    ended_at = VALUES(ended_at), due_at = VALUES(due_at), owner_node = VALUES(owner_node), owner_epoch = VALUES(owner_epoch), pruned = 0";
+    ended_at = VALUES(ended_at), due_at = VALUES(due_at), owner_node = VALUES(owner_node), owner_epoch = VALUES(owner_epoch), prune_at = VALUES(prune_at)";
 
 /// Bytes of bodies and answers in one batch: as statements they are held in memory, twice as long.
 const BATCH_BYTES_MAX: usize = 256 << 20;
@@ -97,7 +97,7 @@ pub(crate) fn texts(writes: &Writes, limits: Limits) -> Result<Texts, Error> {
     }
     let rows = rows.iter().map(|(number, (row, seq))| {
         let mut values = vec![(*number).into()];
-        values.extend(constant(row, ""));
+        values.extend(["".into(), "".into(), "".into(), 0_u64.into(), "".into(), 0_u64.into()]);
         values.extend(changing(row, *seq));
         values
     });
@@ -134,5 +134,6 @@ pub(crate) fn changing(row: &Row, seq: u64) -> Vec<Value<'_>> {
         row.due_at.into(),
         row.owner.as_ref().map(|(node, _)| node.as_str()).into(),
         row.owner.as_ref().map(|(_, epoch)| *epoch).into(),
+        row.ended_at.filter(|_| row.owner.is_none() && row.due_at.is_none()).into(),
     ]
 }

@@ -59,8 +59,7 @@ async fn a_deadlock_is_tried_again() {
         let store = Arc::clone(&store);
         async move { store.commit(batch.to_vec()).await }
     });
-    until("the second saga is waited for", || waiting(&server, "FORCE INDEX (PRIMARY) WHERE rowid IN") > 0)
-        .await;
+    until("the second saga is waited for", || waiting(&server, "ORDER BY s.rowid FOR UPDATE") > 0).await;
     stranger.query_drop(format!("SELECT * FROM amends_saga WHERE rowid = {one} FOR UPDATE")).await.unwrap();
     assert_ne!(server.ask("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'").unwrap(), "Innodb_deadlocks\t0");
     stranger.query_drop("ROLLBACK").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a batch costs: `cargo run --release -p amends-mysql --example commit_bench -- [SECONDS] [LANES] [ITEMS]`.
+//! What a batch costs: `cargo run --release -p amends-mysql --example batch_bench -- [SECONDS] [LANES] [ITEMS]`.
 //!
 //! It starts a server of its own. Each lane, which stands for a commit on its way, sends one batch after the other: of its sagas, a quarter each is
 //! submitted with a claim, done a step, done another, and ended. The server's CPU time tells more than the rate on a machine that does other work.
@@ -20,7 +20,7 @@ async fn main() {
     let mut args = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("arguments are numbers"));
     let (seconds, lanes) = (args.next().unwrap_or(3), args.next().unwrap_or(2));
     let items = usize::try_from(args.next().unwrap_or(64)).expect("so many do not fit");
-    let server = MariaDb::start().expect("MariaDB starts");
+    let server = MariaDb::with(&[("innodb-log-file-size", "96M")]).expect("MariaDB starts");
     let store = Arc::new(MySqlStore::open(&server.url()).await.expect("the store opens"));
     let lease = join(&*store, "bench").await;
     let (began, time) = (Instant::now(), Duration::from_secs(seconds));

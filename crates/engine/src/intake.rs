@@ -101,7 +101,9 @@ async fn take_up_all(node: &Arc<Node>, intake: &dyn Intake) -> Result<bool, amen
     let mut notable = false;
     loop {
         let limits = &node.config.limits;
-        let room = limits.sagas_max.saturating_sub(node.sagas.begun()).min(limits.intake_batch_max);
+        // However many wait here, the API has its half.
+        let room =
+            limits.sagas_max.div_ceil(2).saturating_sub(node.sagas.begun()).min(limits.intake_batch_max);
         if room == 0 || !node.takes_work() || node.committer.is_full() {
             return Ok(notable);
         }
@@ -140,11 +142,13 @@ async fn take_up(node: &Arc<Node>, arrival: Arrival) -> Option<Verdict> {
         }
         Err(Not::Yet(reason)) => {
             let again_ms = AGAIN_FIRST_MS.saturating_mul(1 << tries.min(16)).min(AGAIN_MAX_MS);
-            tracing::warn!(
-                saga = id,
-                again_ms,
-                "a caller's transaction submitted it; it cannot begin yet: {reason}"
-            );
+            // One line for each of them, not one for each try.
+            if tries == 0 {
+                tracing::warn!(
+                    saga = id,
+                    "a caller's transaction submitted it; it cannot begin yet, and is tried again: {reason}"
+                );
+            }
             Verdict::PutOff { reason, again_ms }
         }
         Err(Not::Known) => return None,

@@ -15,6 +15,8 @@
 //! - **The hot path appends**: a step done and the next one enabled is one row of the journal. (saga, seq) is its primary key.
 //! - **Looking costs what is found**: partial indexes hold what is due, owned, or to be pruned.
 //! - **The server's clock** decides leases and what is due.
+//! - **Callers begin sagas** in transactions of their own by the function `amends.submit`. One connection more listens for them, once an engine wants
+//!   to hear; what it misses is found by looking.
 //!
 //! # What happens when
 //!

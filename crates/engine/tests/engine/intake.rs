@@ -190,3 +190,25 @@ async fn when_the_holder_ends_it_goes_on_at_once() {
     let waited = t.ended_at.unwrap().since_ms(s.ended_at.unwrap());
     assert!(waited < 1_000, "{waited} ms after the end of the next holder");
 }
+
+/// However many wait: the API is never told that the engine is full because of them.
+#[tokio::test(start_paused = true)]
+async fn a_flood_leaves_the_api_its_half() {
+    let world = World::new();
+    let mut config = config("a");
+    config.limits.sagas_max = 8;
+    config.limits.sagas_and_due_max = 16;
+    let engine = world.engine_with(config).await;
+    register(&engine, SEAT).await;
+    world.participants.next("hold", std::iter::repeat_n(Does::WorksAfter(Duration::from_secs(20)), 40));
+    for n in 0..40 {
+        world.memory.arrive("seat", &format!("s{n}"), &format!("{{\"seat\":{n}}}")).unwrap();
+    }
+    until("it has taken what it may", async || engine.gauges().begun == 4).await;
+    for n in 0..4 {
+        submit(&engine, start("seat", &format!("api{n}"), json!({ "seat": format!("api{n}") }))).await;
+    }
+    for n in 0..40 {
+        assert_eq!(status_of(&came(&world, &engine, &format!("s{n}")).await), Status::Completed, "s{n}");
+    }
+}

@@ -64,7 +64,7 @@ REVOKE ALL ON FUNCTION amends.canonical(json, integer) FROM PUBLIC;
 -- Begins a saga as part of the caller's transaction. True: it is new; false: it is known, with the same definition name and input. Anything
 -- else is raised, so that the transaction does not commit. It runs with the rights of the engine's user, whose tables these are.
 CREATE FUNCTION amends.submit(saga text, id text, input json) RETURNS boolean LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
 #variable_conflict use_column
 DECLARE
     mine text;
@@ -113,6 +113,11 @@ BEGIN
             FROM amends.submission w WHERE w.id = submit.id;
             is_known := FOUND;
             IF is_known AND there.refused IS NOT NULL THEN
+                -- Whoever submits what the saga of this id has is told of the saga, whatever else was refused.
+                PERFORM FROM amends.saga s WHERE s.id = submit.id AND s.fingerprint = mine;
+                IF FOUND THEN
+                    RETURN false;
+                END IF;
                 RAISE EXCEPTION '% was submitted before, and refused: %', quote_literal(submit.id), there.refused
                     USING ERRCODE = 'unique_violation', HINT = 'See amends.submission; when it is settled, delete its row there.';
             END IF;

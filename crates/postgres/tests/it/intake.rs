@@ -308,6 +308,12 @@ async fn what_is_missing_is_said() {
     ] {
         assert!(words(&client.simple_query(sql).await.unwrap_err()).contains("NULL"), "{sql}");
     }
+    // Whatever the session makes of backslashes.
+    client
+        .batch_execute("SET standard_conforming_strings = off; SET escape_string_warning = off")
+        .await
+        .unwrap();
+    assert!(client.query(SUBMIT, &[&"order", &"a\u{1}b", &"{}"]).await.is_err());
     client
         .simple_query("SELECT amends.submit(saga => 'order', id => 'order:1', input => '{\"a\": 1.50}')")
         .await

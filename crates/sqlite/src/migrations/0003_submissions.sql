@@ -47,16 +47,16 @@ CREATE TRIGGER amends_submission_check BEFORE INSERT ON amends_submission BEGIN
     -- The same id again: with the same definition name and input nothing happens, with others it is an error. Equal trees are the same,
     -- numbers by their text. Of a saga whose journal retention has removed only the name is compared here; the engine compares the rest.
     SELECT RAISE(ABORT, 'amends: this id was submitted before, and refused; its row in amends_submission says why')
-    FROM amends_submission WHERE id = NEW.id AND due_at IS NULL;
+    FROM amends_submission WHERE id = NEW.id AND due_at IS NULL AND NOT EXISTS (SELECT 1 FROM saga WHERE id = NEW.id);
     SELECT RAISE(ABORT, 'amends: this id exists with another definition or input; a business id names one operation')
-    WHERE EXISTS (SELECT 1 FROM amends_submission WHERE id = NEW.id AND saga <> NEW.saga)
+    WHERE EXISTS (SELECT 1 FROM amends_submission WHERE id = NEW.id AND saga <> NEW.saga AND due_at IS NOT NULL)
         OR EXISTS (SELECT 1 FROM saga WHERE id = NEW.id AND saga <> NEW.saga)
         OR EXISTS (
         -- Every value of both trees: where it is, what it is, and its text.
         WITH RECURSIVE known (text) AS (
             -- Most often it is the same text.
             SELECT text FROM (
-                SELECT input AS text FROM amends_submission WHERE id = NEW.id
+                SELECT input AS text FROM amends_submission WHERE id = NEW.id AND due_at IS NOT NULL
                 UNION ALL
                 SELECT CASE WHEN json_valid(CAST(entry.body AS TEXT)) THEN CAST(entry.body AS TEXT) -> '$.submitted.input' END
                 FROM saga JOIN entry ON entry.saga = saga.rowid AND entry.seq = 1 WHERE saga.id = NEW.id
@@ -89,7 +89,7 @@ CREATE TRIGGER amends_submission_check BEFORE INSERT ON amends_submission BEGIN
     );
     -- Nothing is written. Where nothing could be compared the row is, for the engine to look at.
     SELECT RAISE(IGNORE)
-    WHERE EXISTS (SELECT 1 FROM amends_submission WHERE id = NEW.id)
+    WHERE EXISTS (SELECT 1 FROM amends_submission WHERE id = NEW.id AND due_at IS NOT NULL)
         OR EXISTS (
             SELECT 1 FROM saga JOIN entry ON entry.saga = saga.rowid AND entry.seq = 1
             WHERE saga.id = NEW.id AND json_valid(CAST(entry.body AS TEXT))

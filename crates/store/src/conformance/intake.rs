@@ -377,6 +377,11 @@ pub async fn what_is_refused_stays_for_a_person(store: Arc<dyn Store>, caller: A
     assert_eq!(again, ["order:1"]);
     let error = caller.submit("order", "order:2", INPUT).await.unwrap_err();
     assert!(!caller.names_what() || error.contains("it is another's"), "{error}");
+    // It keeps nobody from the saga that has the id.
+    create(&*store, made_of("order:2", "order", r#"{"sku":"salt"}"#)).await;
+    caller.submit("order", "order:2", r#"{ "sku": "salt" }"#).await.unwrap();
+    caller.submit("order", "order:2", INPUT).await.unwrap_err();
+    assert_eq!(intake(&*store).backlog().await.unwrap().refused, 1);
 }
 
 /// Nodes share the work.

@@ -29,6 +29,10 @@ impl Memory {
         let tree = check(saga, id, input).map_err(refused)?;
         let fingerprint = json::fingerprint(saga, &tree);
         let mut state = self.state();
+        let known = state.sagas.values().find(|saga| saga.row.id.as_str() == id);
+        if known.is_some_and(|saga| saga.fingerprint == fingerprint) {
+            return Ok(false);
+        }
         let told = state.intake.values().find(|row| row.arrival.id == id && row.due_at.is_none());
         if let Some(reason) = told.and_then(|row| row.reason.clone()) {
             return Err(refused(format!("{id} was submitted before, and refused: {reason}")));

@@ -32,6 +32,11 @@ pub enum SubmitError {
         /// The lock.
         lock: String,
     },
+    /// The transaction is within another one, so that its commit would make nothing durable.
+    #[error(
+        "the transaction is a savepoint of another one, whose commit makes nothing durable: hand over the outermost one"
+    )]
+    Nested,
     /// The lease is over, as far as this process knows.
     #[error(transparent)]
     LeaseOver(#[from] LeaseOver),

@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use sqlx::{Database, Transaction as Sqlx};
+use sqlx_core::transaction::TransactionManager as _;
 
 use super::pending::{committed, not_submitted, rolled_back, unsure};
 use super::port::sealed::Sealed;
@@ -56,6 +57,8 @@ impl<D: Dialect> Transaction for Sqlx<'_, D> {
         Box::pin(async move {
             let error = match submission {
                 Err(error) => error,
+                // Its commit would only release a savepoint.
+                Ok(_) if depth(&self) != 1 => SubmitError::Nested,
                 Ok(submission) => match prove(&mut self, &held, &submission).await {
                     Ok(()) => return Ok(Pending::new(self, held, submission)),
                     Err(error) => error,
@@ -121,6 +124,11 @@ async fn submit<D: Dialect>(tx: &mut Sqlx<'_, D>, submission: &Submission) -> Re
         Some(reason) => SubmitError::Refused { id: submission.id.clone(), reason },
         None => SubmitError::Database(error.into()),
     })
+}
+
+/// How many transactions are open within each other, of which all but the first are savepoints.
+fn depth<D: Dialect>(tx: &Sqlx<'_, D>) -> usize {
+    D::TransactionManager::get_transaction_depth(tx)
 }
 
 /// Rolls back. Should that fail, the connection is lost, and the server rolls back by itself.

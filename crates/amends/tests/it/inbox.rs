@@ -179,6 +179,6 @@ async fn an_action_that_is_still_on_its_way_when_it_is_undone_never_happens() {
     }
     assert_eq!(seen.count(booked), 0, "each of them found the tombstone");
     assert_eq!((workshop.free(&server).as_str(), seen.count("book late")), ("100", 0));
-    let found = postgres::query(&mut *workshop.pool.acquire().await.unwrap(), &late).await.unwrap();
+    let found = postgres::query(&mut workshop.pool.acquire().await.unwrap(), &late).await.unwrap();
     assert!(matches!(found, inbox::Found::Sealed), "{found:?}");
 }

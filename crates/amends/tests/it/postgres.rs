@@ -94,6 +94,23 @@ async fn a_failed_statement_is_no_commit_although_the_server_says_nothing() {
 }
 
 #[tokio::test]
+async fn a_transaction_within_another_one_proves_nothing() {
+    let world = World::new().await;
+    let mut connection = world.connect().await;
+    let held = world.amends.locks().acquire("order:1", TTL).await.unwrap();
+    let mut outer = begin(&mut connection).await;
+    let inner = outer.begin().await.unwrap();
+    let not = held.submit_in(inner, &world.saga, "order:1", &7).await.unwrap_err();
+    assert!(matches!(not.error, SubmitError::Nested), "{not}");
+    let mut inner = outer.begin().await.unwrap();
+    submit_in(&mut inner, &world.saga, "order:1", &7).await.unwrap();
+    inner.commit().await.unwrap();
+    let pending = not.held.submit_in(outer, &world.saga, "order:1", &7).await.unwrap();
+    let _ = pending.commit().await.unwrap().release().await;
+    assert!(world.is_there("order:1").await && world.orders() == "1");
+}
+
+#[tokio::test]
 async fn a_commit_that_the_server_refuses_is_rolled_back() {
     let world = World::new().await;
     world

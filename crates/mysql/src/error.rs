@@ -66,14 +66,17 @@ impl Fault {
     /// As the callers of a store are told.
     pub(crate) fn tell(&self, call: Call) -> Error {
         match (self, call) {
-            (Self::Said { .. }, Call::Writes) if self.ends_session() || self.is_of_commit() => {
-                lost(&self.words())
-            }
+            (Self::Said { .. }, Call::Writes) if self.ends_session() || self.is_of_commit() => self.lost(),
             (Self::Said { code, message, .. }, _) => said(*code, message),
             (Self::Lost(why), Call::Reads) => unreachable(why),
-            (Self::Lost(why), Call::Writes) => lost(why),
+            (Self::Lost(_), Call::Writes) => self.lost(),
             (Self::Unsent(error), _) => error.clone(),
         }
+    }
+
+    /// As the callers of a store are told when it may have committed all the same.
+    pub(crate) fn lost(&self) -> Error {
+        lost(&self.words())
     }
 
     fn is_of_commit(&self) -> bool {

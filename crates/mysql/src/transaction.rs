@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use amends_store::{Error, Kind};
 
-use crate::error::{Call, Fault, lost};
+use crate::error::{Call, Fault};
 use crate::pool::{Connection, Pool, RACES_MAX, RACING_MAX};
 use crate::session::{Answer, Limits};
 use crate::sql::{Script, Texts};
@@ -72,7 +72,7 @@ async fn write(mut connection: Connection<'_>, scripts: Vec<Script>) -> Result<V
                     // Without its COMMIT it is undone, at the latest with its session.
                     Undone::Failed(fault.tell(Call::Reads))
                 } else {
-                    Undone::Unknown(lost(&fault.tell(Call::Writes).message), name)
+                    Undone::Unknown(fault.lost(), name)
                 });
             }
         }

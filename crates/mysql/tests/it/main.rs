@@ -1,6 +1,7 @@
 //! Against a real server.
 
 mod faults;
+mod full;
 mod intake;
 mod locks;
 mod open;

@@ -203,3 +203,47 @@ async fn batches_of_two_nodes_that_cross_are_each_decided() {
     let orphans = "SELECT COUNT(*) FROM amends_claim c LEFT JOIN amends_saga s ON s.rowid = c.saga WHERE s.rowid IS NULL";
     assert_eq!(server.ask(orphans).unwrap(), "0");
 }
+
+/// A batch that waits for one saga has looked at others before: what is committed meanwhile counts all the same, whether the batch would
+/// meet it as a duplicate key or, writing no entry, would not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_committed_while_a_batch_waited_is_not_written_over() {
+    let server = MariaDb::start().unwrap();
+    let store = open(&server.url()).await;
+    let mut stranger = stranger(&server).await;
+    for (nth, count) in [1, 0].into_iter().enumerate() {
+        let (first, second) = (format!("first:{nth}"), format!("second:{nth}"));
+        let one = create(&*store, submission(row(&first), &[])).await;
+        let two = create(&*store, submission(row(&second), &[])).await;
+        stranger.query_drop("START TRANSACTION").await.unwrap();
+        stranger
+            .query_drop(format!("SELECT 1 FROM amends_saga WHERE rowid = {two} FOR UPDATE"))
+            .await
+            .unwrap();
+        let batch = vec![
+            Item::Advance(advance(&first, one, 1, 1)),
+            Item::Advance(Advance {
+                row: Some(row(&second).status("late")),
+                ..advance(&second, two, 1, count)
+            }),
+        ];
+        let committing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.commit(batch).await }
+        });
+        until("the second saga is waited for", || waiting(&server, "ORDER BY s.rowid FOR UPDATE") > 0).await;
+        let entry = format!(
+            "INSERT INTO amends_entry (saga, seq, nonce, at, keep, body) VALUES ({two}, 2, 5, 1, 0, 'theirs')"
+        );
+        stranger.query_drop(entry).await.unwrap();
+        stranger.query_drop("COMMIT").await.unwrap();
+        let outcomes = committing.await.unwrap();
+        assert!(matches!(outcomes[0], Outcome::Advanced(Advanced::Committed)), "{outcomes:?}");
+        assert!(matches!(outcomes[1], Outcome::Advanced(Advanced::Conflict)), "{count}: {outcomes:?}");
+        let stored = load(&*store, &second).await;
+        assert_eq!(
+            (stored.entries[1].body.as_slice(), stored.row.status.as_str()),
+            (&b"theirs"[..], "running")
+        );
+    }
+}

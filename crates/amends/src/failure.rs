@@ -55,6 +55,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    pub(crate) fn into_reason(self) -> String {
+        match self.0 {
+            Kind::Rejected(reason) | Kind::NotExecuted { reason, .. } | Kind::Unknown(reason) => reason,
+        }
+    }
+}
+
 /// Every error is unknown. `Failure` itself is no [`Error`], so that there is no second way from one to the other.
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Self {
@@ -79,7 +87,7 @@ fn words(error: &(dyn Error + Send + Sync)) -> String {
 
 /// What a query found out about an operation, over all calls that were made under its key.
 ///
-/// A query that cannot tell returns an error: it is asked again.
+/// A query that cannot tell returns a [`Failure`], whichever: it is asked again, and nothing is concluded from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<F> {
     /// It was done, and this is what it answered.

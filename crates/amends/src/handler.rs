@@ -79,15 +79,29 @@ where
     R: Future<Output = Result<Found<F>, Failure>> + Send + 'static,
 {
     Arc::new(move |call, body| match read(&call, body, INPUT) {
-        Ok(input) => answering(handler(call, input), |found| match found {
-            Found::Done(fact) => done(&fact),
-            Found::Rejected(reason) => respond(409, &json!({ "outcome": "rejected", "reason": reason })),
-            Found::NeverSeen => respond(404, &json!({ "outcome": "never_seen" })),
-            Found::Sealed => respond(410, &json!({ "outcome": "sealed" })),
-            Found::InProgress => respond(202, &Value::Null),
-        }),
+        Ok(input) => {
+            let asking = handler(call, input);
+            Box::pin(async move {
+                match asking.await {
+                    Ok(found) => told(found),
+                    // Whatever it says of itself: it is the query that failed, which tells nothing of the operation.
+                    Err(failure) => Answer::Lost(failure.into_reason()),
+                }
+            })
+        }
         Err(answer) => Box::pin(ready(answer)),
     })
+}
+
+/// What a query found out.
+fn told<F: Serialize>(found: Found<F>) -> Answer {
+    match found {
+        Found::Done(fact) => done(&fact),
+        Found::Rejected(reason) => respond(409, &json!({ "outcome": "rejected", "reason": reason })),
+        Found::NeverSeen => respond(404, &json!({ "outcome": "never_seen" })),
+        Found::Sealed => respond(410, &json!({ "outcome": "sealed" })),
+        Found::InProgress => respond(202, &Value::Null),
+    }
 }
 
 /// Reads a member of the body. What does not fit is a fault of this process, not of the saga: it waits, visibly, for one that knows better,

@@ -16,10 +16,11 @@ mod store;
 mod tree;
 mod tx;
 
-pub use amends_core::definition::{Idempotency, OnExhausted, OnUnknown, Retry};
-pub use amends_core::{SagaId, Status};
+pub use amends_core::definition::{Diagnostic, Idempotency, OnExhausted, OnUnknown, Retry};
+pub use amends_core::{By, Definition, Evidence, OpKind, Person, PersonAction, SagaId, Status};
 pub use amends_engine::{Config, Engine, Refused, View};
-pub use amends_participants::ParticipantConfig;
+pub use amends_participants::{ParticipantConfig, Problem as ParticipantProblem};
+pub use amends_store::{Error as StoreError, Kind as StoreErrorKind};
 
 pub use crate::amends::Amends;
 pub use crate::builder::{Builder, StartError};

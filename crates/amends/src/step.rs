@@ -19,6 +19,9 @@ pub enum NoAction {}
 
 /// A step: an action, and how it is undone. `I` is the saga's input, `F` what the action answers.
 ///
+/// Handlers run on the service's own runtime, each in a task: what blocks belongs in `spawn_blocking`. A step whose calls failed five times in a row
+/// within 30 s (refusals do not count) is left alone for 5 s, doubling to a minute, by its breaker.
+///
 /// What is not said has the safe default: [`Idempotency::None`], so that nothing is called a second time while the first call may have
 /// happened. What such a step cannot settle by itself waits for a person, and [`Saga::warnings`](crate::Saga::warnings) names it.
 ///

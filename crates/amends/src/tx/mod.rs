@@ -25,7 +25,7 @@ use crate::Saga;
 /// Submits a saga inside a transaction of the caller's: it begins if, and when, that is committed. Rolled back, it never was; committed, it is durable,
 /// and an engine on this database finds it, also after a crash.
 ///
-/// The same id again, with the same input, is no error, and no second saga. Until an engine has taken its claims it is `accepting`
+/// An engine takes the highest version of the definition that is registered when it finds it. The same id again, with the same input, is no error, and no second saga. Until an engine has taken its claims it is `accepting`
 /// (semantics, rule 13).
 ///
 /// Answers as the transaction's driver does: rusqlite at once, sqlx with a future.

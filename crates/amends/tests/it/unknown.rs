@@ -130,7 +130,7 @@ async fn a_query_that_cannot_tell_is_asked_again_and_one_that_never_saw_it_allow
             let n = asked.fetch_add(1, Ordering::Relaxed);
             async move {
                 match n {
-                    0 => Err(Failure::unknown("the database is away")),
+                    0 => Err(Failure::rejected("who are you?")),
                     _ => Ok(Found::NeverSeen),
                 }
             }

@@ -108,9 +108,10 @@ fn killed_engines_lose_and_double_nothing() {
         });
         world.server.kill();
         world.server.start_again();
-    }
-    for id in &expected {
-        world.comes_to(id, "completed");
+        // A saga that kills three engines in a row would be a person's.
+        for id in &expected[round * 150..] {
+            world.comes_to(id, "completed");
+        }
     }
     world.is_settled();
     let sagas = world.postgres.ask("SELECT count(*), count(DISTINCT id) FROM amends.saga").unwrap();

@@ -18,8 +18,9 @@ use crate::{checks, migrate};
 /// How often a store that takes no writes is looked at again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// Writes as much as a small commit, and leaves nothing.
-const PROBE: &str = "WITH written AS (INSERT INTO amends.probe (body) SELECT convert_to(repeat('x', 8000), 'UTF8') RETURNING 1)
+/// Writes as much as a small commit, and leaves nothing. No two bytes alike: the server would make it small, and find room where there is none.
+const PROBE: &str = "WITH written AS (
+        INSERT INTO amends.probe (body) SELECT decode(string_agg(md5(random()::text), ''), 'hex') FROM generate_series(1, 500) RETURNING 1)
     SELECT count(*) FROM written";
 
 const UNPROBE: &str = "DELETE FROM amends.probe";

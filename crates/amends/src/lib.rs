@@ -16,6 +16,8 @@ mod store;
 mod tree;
 mod tx;
 
+#[cfg(feature = "check")]
+pub use amends_check as check;
 pub use amends_core::definition::{Diagnostic, Idempotency, OnExhausted, OnUnknown, Retry};
 pub use amends_core::{By, Definition, Evidence, OpKind, Person, PersonAction, SagaId, Status};
 pub use amends_engine::{Config, Engine, Refused, View};

@@ -89,6 +89,14 @@ impl<I> Saga<I> {
         &self.0.warnings
     }
 
+    /// Plays every story that the definition allows, with handlers that keep no more than it declares: what can be done twice, lost or left over,
+    /// and where only a person can tell what happened. It takes a moment: to be called in a test.
+    #[cfg(feature = "check")]
+    #[must_use]
+    pub fn check(&self, options: &crate::check::Options) -> crate::check::Report {
+        crate::check::check(&self.0.definition, options)
+    }
+
     pub(crate) fn parts(&self) -> &Arc<Parts> {
         &self.0
     }

@@ -132,6 +132,22 @@ async fn an_input_that_does_not_fit_the_type_reaches_no_handler_and_waits_for_on
     assert_eq!(seen.count("ship"), 1);
 }
 
+#[test]
+fn what_a_definition_relies_on_is_played_before_it_runs() {
+    use amends::check::{Options, Verdict};
+    let step = || {
+        Step::new("pay")
+            .action(|_: Call, ()| async { Ok(()) })
+            .compensation(|_: Call, (), ()| async { Ok(()) })
+    };
+    let verdict = |step: Step<(), ()>| {
+        let report = Saga::<()>::builder("one", 1).step(step).build().unwrap().check(&Options::default());
+        (report.verdict, report.persons.len())
+    };
+    assert_eq!(verdict(step().idempotency(Idempotency::Replay)), (Verdict::Ends, 0));
+    assert!(matches!(verdict(step()), (Verdict::MayNeedAPerson, 1..)));
+}
+
 /// It is parked, and known not to have happened.
 fn assert_nothing_was_sent(view: &amends::View) {
     let amends::View::Whole(saga) = view else { panic!() };

@@ -5,6 +5,7 @@ mod conformance;
 mod corrupt;
 mod full;
 mod intake;
+mod intake_trees;
 mod kill;
 mod locks;
 mod log;

@@ -2,8 +2,8 @@
 //!
 //! [`Engine`] is the handle. Inside, one task drives each saga in flight (`saga`): input → decide → commit → effects. A
 //! committer gathers what all of them want to write; a scheduler claims what becomes due; recovery takes over what lapsed
-//! nodes left behind; the intake takes up what callers began in SQL transactions of their own; a keeper keeps the node's lease. Stores, participants, clocks and randomness come from outside, so that
-//! a simulation can run the real engine.
+//! nodes left behind; the intake takes up what callers began in SQL transactions of their own; a keeper keeps the node's
+//! lease. Stores, participants, clocks and randomness come from outside, so that a simulation can run the real engine.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};

@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use amends_store::locks::{Ask, Busy, Label, Lease, LockName, LockView, Locks as Port, Malformed, Ttl};
 
+use tokio::time::{Instant, sleep};
+
 use super::held::Held;
 use super::report::{Report, Reports};
+
+/// The first and the longest pause between two looks at a lock that is held: soon enough for people, rare enough for a database.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// The locks beside a store: in the same file or database, or on the same Redis server. Cheap to clone.
 #[derive(Clone)]
@@ -48,6 +54,34 @@ impl Locks {
         match Lease::acquire(self.port.clone(), &ask).await? {
             Ok(lease) => Ok(Held::new(lease, self.reports.clone())),
             Err(busy) => Err(AcquireError::Busy(busy)),
+        }
+    }
+
+    /// As [`Locks::acquire`], but tries again while somebody else holds it, for as long as `at_most`. There is no queue: of those who wait, whoever looks
+    /// first gets it.
+    ///
+    /// # Errors
+    /// [`AcquireError`]; [`AcquireError::Busy`] once the time is over.
+    pub async fn acquire_within(
+        &self,
+        name: impl Into<String>,
+        ttl: Duration,
+        at_most: Duration,
+    ) -> Result<Held, AcquireError> {
+        let (name, until) = (name.into(), Instant::now() + at_most);
+        let mut pause = PAUSE_FIRST;
+        loop {
+            let busy = match self.acquire(name.clone(), ttl).await {
+                Err(AcquireError::Busy(busy)) => busy,
+                answer => return answer,
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(AcquireError::Busy(busy));
+            }
+            // No longer than it certainly is held, unless it is let go before.
+            sleep(pause.min(left).min(Duration::from_millis(busy.left_ms.max(1)))).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 

@@ -201,6 +201,30 @@ async fn a_release_that_fails_does_not_replace_the_result() {
 }
 
 #[tokio::test]
+async fn one_at_a_time_has_a_lock_that_many_wait_for() {
+    let world = World::new().await;
+    let inside = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let workers = (0..8).map(|_| {
+        let (locks, inside) = (world.locks().clone(), inside.clone());
+        tokio::spawn(async move {
+            for _ in 0..5 {
+                let held = locks.acquire_within("order:1", TTL, TTL).await.unwrap();
+                assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                tokio::task::yield_now().await;
+                inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                assert!(matches!(held.abandon("counted").await, ReleaseOutcome::Released));
+            }
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await.unwrap();
+    }
+    let _held = world.locks().acquire("order:1", TTL).await.unwrap();
+    let busy = world.locks().acquire_within("order:1", TTL, Duration::from_millis(30)).await.unwrap_err();
+    assert!(matches!(busy, AcquireError::Busy(_)), "{busy}");
+}
+
+#[tokio::test]
 async fn what_is_dropped_is_not_released_and_says_where_it_was() {
     let world = World::new().await;
     let mut connection = world.connect();

@@ -23,7 +23,7 @@ const HARMED_MS: std::ops::Range<u32> = 500..4_000;
 const SAID: &str = "the node's lease lapsed";
 
 /// A trial.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum Trial {
     /// A node is stopped past its lease, and continued.
     OutlastsLease,
@@ -37,6 +37,21 @@ enum Trial {
     DatabaseStops,
     DatabaseIsDisturbed,
     WayIsHarmed(fn(&mut Draw) -> Harm),
+}
+
+impl Trial {
+    fn words(self) -> &'static str {
+        match self {
+            Self::OutlastsLease => "a node is stopped past its lease",
+            Self::DiesForLong => "a node is killed for long",
+            Self::Dies => "a node is killed",
+            Self::Stops => "a node is stopped",
+            Self::DatabaseDies => "the database is killed",
+            Self::DatabaseStops => "the database is stopped",
+            Self::DatabaseIsDisturbed => "the database ends all sessions",
+            Self::WayIsHarmed(_) => "a way to the database is harmed",
+        }
+    }
 }
 
 /// One of each, and more of what is quick. Those that take long come first, so that others happen meanwhile.
@@ -105,7 +120,8 @@ impl Trials {
             self.returns(field, false).await?;
             self.try_one(trial, &mut draw, field, evidence).await?;
             (self.progress)(&format!(
-                "deck {number}, trial {n}: {trial:?}; {} orders",
+                "deck {number}, trial {n}: {}; {} orders",
+                trial.words(),
                 load.accepted().await
             ));
         }

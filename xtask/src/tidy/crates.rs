@@ -31,7 +31,18 @@ const EDGES: &[Edges] = &[
     allow("amends-sim", &["core", "store", "engine", "participants"], &["check", "sqlite"]),
     allow(
         "amends",
-        &["core", "check", "store", "engine", "participants", "sqlite", "postgres", "mysql", "redis", "inbox"],
+        &[
+            "core",
+            "check",
+            "store",
+            "engine",
+            "participants",
+            "sqlite",
+            "postgres",
+            "mysql",
+            "redis",
+            "inbox",
+        ],
         &["sim", "testbed"],
     ),
     // What it holds is checked by the compiler.

@@ -159,7 +159,11 @@ fn of_fifty_racing_callers_one_input_wins() {
         world.comes_to(&id, "completed");
         let (_, body) = http::call("GET", &format!("{}/v1/sagas/{id}", world.server.url), &[], "");
         let winner = if body["input"]["seat"] == format!("{round}:0") { 0 } else { 1 };
-        // One that was told yes and lost, by API and SQL at the very same moment, is shown as refused.
+        // One that was told yes and lost, by API and SQL at the very same moment, is shown as refused once an engine has looked.
+        until("all are looked at", || {
+            world.postgres.ask("SELECT count(*) FROM amends.submission WHERE due_at IS NOT NULL").unwrap()
+                == "0"
+        });
         let refused = format!("SELECT count(*) FROM amends.submission WHERE id = '{id}' AND due_at IS NULL");
         let is_shown = || world.postgres.ask(&refused).unwrap() != "0";
         for (input, is_ok, _) in &told {

@@ -123,7 +123,9 @@ BEGIN
             END IF;
         END IF;
         IF is_known THEN
-            IF there.fingerprint = mine THEN
+            -- Where a row still waits, the API may have been quicker than its commit, with another input: then the row will be refused.
+            PERFORM FROM amends.saga s WHERE s.id = submit.id AND s.fingerprint <> mine;
+            IF there.fingerprint = mine AND NOT FOUND THEN
                 RETURN false;
             END IF;
             RAISE EXCEPTION '% exists with another definition or input', quote_literal(submit.id)

@@ -7,8 +7,8 @@ use amends_core::{SagaId, json};
 use amends_postgres::PostgresStore;
 use amends_store::conformance::Fixture;
 use amends_store::conformance::intake::Caller;
-use amends_store::conformance::samples::now;
-use amends_store::{Intake, Work as _};
+use amends_store::conformance::samples::{create, now, row, submission};
+use amends_store::{Intake, Submission, Work as _};
 use amends_testbed::postgres::Postgres;
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -183,6 +183,21 @@ async fn a_prepared_transaction_waits_until_it_is_committed() {
     server.ask("SET amends.notify = off; BEGIN; SELECT amends.submit('order', 'order:1', '{}'); PREPARE TRANSACTION 'x'").unwrap();
     assert_eq!(waiting(&store).await, 0);
     server.ask("COMMIT PREPARED 'x'").unwrap();
+    assert_eq!(waiting(&store).await, 1);
+}
+
+/// The API was quicker than the first one's commit, with another input: whoever comes later is told, although a row waits.
+#[tokio::test]
+async fn a_row_that_will_be_refused_answers_for_nobody() {
+    let (server, store) = open().await;
+    let mut client = connect(&server, "shop").await;
+    let tx = client.transaction().await.unwrap();
+    tx.query_one(SUBMIT, &[&"order", &"order:1", &"{}"]).await.unwrap();
+    let other = json::fingerprint("order", &serde_json::json!([]));
+    create(&*store, Submission { fingerprint: other, ..submission(row("order:1"), &[]) }).await;
+    tx.commit().await.unwrap();
+    let error = client.query(SUBMIT, &[&"order", &"order:1", &"{}"]).await.unwrap_err();
+    assert!(words(&error).contains("another definition or input"), "{error}");
     assert_eq!(waiting(&store).await, 1);
 }
 

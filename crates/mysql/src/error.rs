@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     },
     /// No answer, or none that can be read; the connection is of no more use.
     Lost(String),
+    /// No answer for so long that it was given up; the connection is of no more use either.
+    Silent,
     /// There is no connection to send it on.
     Unsent(Error),
 }
@@ -46,7 +48,7 @@ impl Fault {
     pub(crate) fn is_race(&self) -> bool {
         match self {
             Self::Said { code, .. } => RACES.contains(code),
-            Self::Lost(_) | Self::Unsent(_) => false,
+            Self::Lost(_) | Self::Silent | Self::Unsent(_) => false,
         }
     }
 
@@ -59,7 +61,7 @@ impl Fault {
     pub(crate) fn ends_session(&self) -> bool {
         match self {
             Self::Said { code, .. } => ENDINGS.contains(code),
-            Self::Lost(_) | Self::Unsent(_) => true,
+            Self::Lost(_) | Self::Silent | Self::Unsent(_) => true,
         }
     }
 
@@ -68,8 +70,8 @@ impl Fault {
         match (self, call) {
             (Self::Said { .. }, Call::Writes) if self.ends_session() || self.is_of_commit() => self.lost(),
             (Self::Said { code, message, .. }, _) => said(*code, message),
-            (Self::Lost(why), Call::Reads) => unreachable(why),
-            (Self::Lost(_), Call::Writes) => self.lost(),
+            (Self::Lost(_) | Self::Silent, Call::Reads) => unreachable(&self.words()),
+            (Self::Lost(_) | Self::Silent, Call::Writes) => self.lost(),
             (Self::Unsent(error), _) => error.clone(),
         }
     }
@@ -87,6 +89,7 @@ impl Fault {
         match self {
             Self::Said { code, message, .. } => format!("{message} ({code})"),
             Self::Lost(why) => why.clone(),
+            Self::Silent => "it does not answer".to_owned(),
             Self::Unsent(error) => error.message.clone(),
         }
     }

@@ -173,9 +173,9 @@ impl Connection<'_> {
         self.session.name()
     }
 
-    /// Whether the fault says no more than that the connection had been closed while it was idle.
+    /// Whether the fault says no more than that the connection had been closed while it was idle. A server that stands still has closed none.
     pub(crate) fn was_closed(&self, fault: &Fault) -> bool {
-        !self.is_new && fault.ends_session()
+        !self.is_new && fault.ends_session() && !matches!(fault, Fault::Silent)
     }
 
     /// Undoes what was not committed, and gives the connection back if it is still of use. A lock that took too long undoes no more than its

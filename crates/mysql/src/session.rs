@@ -119,7 +119,7 @@ impl Session {
     pub(crate) async fn send(&mut self, script: &Script) -> Result<Vec<Answer>, Fault> {
         let answers = match timeout(ANSWER_MAX, self.run(script)).await {
             Ok(answers) => answers,
-            Err(_) => Err(Fault::Lost("it does not answer".to_owned())),
+            Err(_) => Err(Fault::Silent),
         };
         self.used_at = Instant::now();
         answers

@@ -85,7 +85,7 @@ async fn write(mut connection: Connection<'_>, scripts: Vec<Script>) -> Result<V
 fn is_before_commit(fault: &Fault, script: &Script) -> bool {
     match fault {
         Fault::Said { done, .. } => done + 1 < script.statements(),
-        Fault::Lost(_) => false,
+        Fault::Lost(_) | Fault::Silent => false,
         Fault::Unsent(_) => true,
     }
 }

@@ -150,6 +150,40 @@ async fn an_answer_lost_before_anything_was_written_is_no_doubt() {
     assert!(matches!(submit(&*store, new).await, Submitted::Created(_)));
 }
 
+/// It holds locks on the sagas that it was about to write, and would hold them for as long as a session may.
+#[tokio::test]
+async fn what_a_node_had_locked_when_it_stopped_is_taken_over_all_the_same() {
+    let server = Postgres::start().unwrap();
+    let way = Way::to(server.port()).await;
+    let (stopped, other) = (open(&way.url()).await, open(&server.url()).await);
+    let (lease, others) = (join(&*other, "stopped").await, join(&*other, "other").await);
+    let rowid = create(&*stopped, submission(row("order:1").owned(&lease), &[])).await;
+    way.hold_answer_to("BEGIN");
+    let parked = Some(row("order:1").due(now()));
+    let item = Item::Advance(Advance { row: parked, ..advance("order:1", rowid, 1, 1) });
+    let writing = tokio::spawn(async move { commit(&*stopped, item).await });
+    let until = within();
+    while server.ask("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'").unwrap()
+        != "1"
+    {
+        assert!(Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    other.leave(&lease).await.unwrap();
+    let began = Instant::now();
+    loop {
+        let taken = other.take_over(&others, now(), 10).await.unwrap();
+        if !taken.is_empty() {
+            break;
+        }
+        // A lease lasts half as long, and a statement may take longer: what ended the session is that it did nothing.
+        assert!(began.elapsed() < Duration::from_secs(25), "its locks outlive its lease");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!writing.is_finished(), "its session ended for another reason");
+    writing.abort();
+}
+
 /// A session whose client is gone goes on with what it has read: until it is over, nobody can say what it wrote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_still_runs_after_its_connection_was_cut_is_ended_before_it_is_told() {

@@ -6,12 +6,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+/// What comes after an answer that is lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Ends,
+    /// Nothing, and neither end hears of it.
+    Silence,
+}
+
 /// A port that leads to a server.
 pub(crate) struct Way {
     port: u16,
     cut: Arc<Notify>,
-    /// What the answer to be lost holds.
-    swallow: Arc<Mutex<Option<&'static [u8]>>>,
+    /// What the answer to be lost holds, and whether its connection is lost with it.
+    swallow: Arc<Mutex<Option<(&'static [u8], Then)>>>,
 }
 
 impl Way {
@@ -46,12 +54,17 @@ impl Way {
 
     /// The next answer to this command is lost, and its connection with it.
     pub(crate) fn lose_answer_to(&self, command: &'static str) {
-        *self.swallow.lock().unwrap() = Some(command.as_bytes());
+        *self.swallow.lock().unwrap() = Some((command.as_bytes(), Then::Ends));
+    }
+
+    /// The next answer to this command does not come, nor anything else on its connection.
+    pub(crate) fn hold_answer_to(&self, command: &'static str) {
+        *self.swallow.lock().unwrap() = Some((command.as_bytes(), Then::Silence));
     }
 }
 
 /// Both ways, until one ends or an answer is swallowed.
-async fn carry(mut client: TcpStream, mut server: TcpStream, swallow: &Mutex<Option<&'static [u8]>>) {
+async fn carry(mut client: TcpStream, mut server: TcpStream, swallow: &Mutex<Option<(&'static [u8], Then)>>) {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let asking = async { drop(tokio::io::copy(&mut from_client, &mut to_server).await) };
@@ -59,12 +72,14 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, swallow: &Mutex<Opt
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
             let answer = &buffer[..read];
-            let is_lost = swallow
+            let lost = swallow
                 .lock()
                 .unwrap()
-                .take_if(|command| answer.windows(command.len()).any(|part| part == *command))
-                .is_some();
-            if is_lost || to_client.write_all(answer).await.is_err() {
+                .take_if(|(command, _)| answer.windows(command.len()).any(|part| part == *command));
+            if lost.is_some_and(|(_, then)| then == Then::Silence) {
+                std::future::pending::<()>().await;
+            }
+            if lost.is_some() || to_client.write_all(answer).await.is_err() {
                 return;
             }
         }

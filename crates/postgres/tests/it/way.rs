@@ -14,12 +14,14 @@ enum Then {
     Silence,
 }
 
+/// What an answer holds that is to be lost, and what comes then.
+type Lost = Mutex<Option<(&'static [u8], Then)>>;
+
 /// A port that leads to a server.
 pub(crate) struct Way {
     port: u16,
     cut: Arc<Notify>,
-    /// What the answer to be lost holds, and whether its connection is lost with it.
-    swallow: Arc<Mutex<Option<(&'static [u8], Then)>>>,
+    swallow: Arc<Lost>,
 }
 
 impl Way {
@@ -64,7 +66,7 @@ impl Way {
 }
 
 /// Both ways, until one ends or an answer is swallowed.
-async fn carry(mut client: TcpStream, mut server: TcpStream, swallow: &Mutex<Option<(&'static [u8], Then)>>) {
+async fn carry(mut client: TcpStream, mut server: TcpStream, swallow: &Lost) {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let asking = async { drop(tokio::io::copy(&mut from_client, &mut to_server).await) };

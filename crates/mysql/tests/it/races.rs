@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use amends_store::conformance::crossing;
 use amends_store::conformance::samples::*;
-use amends_store::{
-    Advance, Advanced, Item, Journal as _, Mailbox as _, Nodes as _, Outcome, Submission, Submitted,
-    Work as _,
-};
+use amends_store::{Advance, Advanced, Item, Journal as _, Outcome, Store, Submitted};
 use amends_testbed::mariadb::MariaDb;
 use mysql_async::prelude::Queryable as _;
 
@@ -94,116 +92,6 @@ async fn what_is_looked_for_is_not_locked_against_insertion() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_nodes_share_what_is_due_and_what_lapsed() {
-    let server = MariaDb::start().unwrap();
-    let stores = [open(&server.url()).await, open(&server.url()).await];
-    let gone = join(&*stores[0], "gone").await;
-    let rows = (0..300).map(|nth| {
-        let text = format!("order:{nth}");
-        let row = if nth % 2 == 0 { row(&text).due(in_ms(-10)) } else { row(&text).owned(&gone) };
-        Item::Submit(submission(row, &[]))
-    });
-    stores[0].commit(rows.collect()).await;
-    stores[0].leave(&gone).await.unwrap();
-    let mut nodes = Vec::new();
-    for (nth, store) in stores.iter().enumerate() {
-        let lease = join(&**store, &format!("n{nth}")).await;
-        let store = Arc::clone(store);
-        nodes.push(tokio::spawn(async move {
-            let mut got = Vec::new();
-            loop {
-                let due = store.claim_due(&lease, now(), 7).await.unwrap();
-                let taken = store.take_over(&lease, now(), 7).await.unwrap();
-                if due.is_empty() && taken.is_empty() {
-                    return got;
-                }
-                got.extend(due.into_iter().chain(taken).map(|due| due.id.to_string()));
-            }
-        }));
-    }
-    let mut all = Vec::new();
-    for node in nodes {
-        all.extend(node.await.unwrap());
-    }
-    let count = all.len();
-    all.sort_unstable();
-    all.dedup();
-    assert_eq!((count, all.len()), (300, 300));
-}
-
-/// Whichever of the two comes first: who lets a saga go sees its mail, or who posts sees that it is nobody's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mail_posted_while_its_saga_is_let_go_wakes_it() {
-    let server = MariaDb::start().unwrap();
-    let store = open(&server.url()).await;
-    let lease = join(&*store, "n1").await;
-    for nth in 0..100 {
-        let text = format!("order:{nth}");
-        let rowid = create(&*store, submission(row(&text).owned(&lease), &[])).await;
-        let let_go = Advance { row: Some(row(&text)), ..advance(&text, rowid, 1, 1) };
-        let letting = tokio::spawn({
-            let store = Arc::clone(&store);
-            async move { step(&*store, let_go).await }
-        });
-        store.post(&id(&text), "input", b"stop", now()).await.unwrap().unwrap();
-        assert_eq!(letting.await.unwrap(), Advanced::Committed);
-        let row = load(&*store, &text).await.row;
-        assert!(row.owner.is_none() && row.due_at.is_some(), "{row:?}");
-    }
-}
-
-/// Batches over the same sagas in opposite orders, from two nodes: none waits for ever, and each entry is one node's.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn batches_of_two_nodes_that_cross_are_each_decided() {
-    const SAGAS: u64 = 20;
-    let server = MariaDb::start().unwrap();
-    let stores = [open(&server.url()).await, open(&server.url()).await];
-    let mut rowids = Vec::new();
-    for nth in 0..SAGAS {
-        rowids.push(create(&*stores[0], submission(row(&format!("order:{nth}")), &[])).await);
-    }
-    for after in 1..=20 {
-        let racing = stores.iter().enumerate().map(|(node, store)| {
-            let mut batch: Vec<Item> = (0..)
-                .zip(&rowids)
-                .map(|(nth, rowid): (u64, &u64)| {
-                    let moved = advance(&format!("order:{nth}"), *rowid, after, 1);
-                    Item::Advance(Advance { nonce: node as u64, ..moved })
-                })
-                .collect();
-            // New sagas and claims that both want, too.
-            batch.extend((0..5).map(|nth| {
-                let text = format!("new:{after}:{nth}");
-                let new = submission(row(&text), &[&format!("{after}:{}", (nth + node) % 5)]);
-                Item::Submit(Submission { nonce: node as u64, fingerprint: node.to_string(), ..new })
-            }));
-            if node == 1 {
-                batch.reverse();
-            }
-            let store = Arc::clone(store);
-            tokio::spawn(async move { store.commit(batch).await })
-        });
-        let racing: Vec<_> = racing.collect();
-        let (mut moved, mut created) = (0, 0);
-        for outcomes in racing {
-            for outcome in outcomes.await.unwrap() {
-                match outcome {
-                    Outcome::Advanced(Advanced::Committed) => moved += 1,
-                    Outcome::Submitted(Submitted::Created(_)) => created += 1,
-                    Outcome::Advanced(Advanced::Conflict)
-                    | Outcome::Submitted(Submitted::Different | Submitted::Held(_)) => {}
-                    other => panic!("{other:?}"),
-                }
-            }
-        }
-        assert_eq!(moved, SAGAS, "round {after}");
-        assert!((1..=5).contains(&created), "round {after}: {created}");
-    }
-    let orphans = "SELECT COUNT(*) FROM amends_claim c LEFT JOIN amends_saga s ON s.rowid = c.saga WHERE s.rowid IS NULL";
-    assert_eq!(server.ask(orphans).unwrap(), "0");
-}
-
 /// A batch that waits for one saga has looked at others before: what is committed meanwhile counts all the same, whether the batch would
 /// meet it as a duplicate key or, writing no entry, would not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -246,4 +134,20 @@ async fn what_was_committed_while_a_batch_waited_is_not_written_over() {
             (&b"theirs"[..], "running")
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_share_what_is_due_and_what_lapsed() {
+    let server = MariaDb::start().unwrap();
+    let stores: [Arc<dyn Store>; 2] = [open(&server.url()).await, open(&server.url()).await];
+    crossing::two_nodes_share_what_is_due_and_what_lapsed(stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_of_two_nodes_that_cross_are_each_decided() {
+    let server = MariaDb::start().unwrap();
+    let stores: [Arc<dyn Store>; 2] = [open(&server.url()).await, open(&server.url()).await];
+    crossing::batches_of_two_nodes_that_cross_are_each_decided(stores).await;
+    let orphans = "SELECT COUNT(*) FROM amends_claim c LEFT JOIN amends_saga s ON s.rowid = c.saga WHERE s.rowid IS NULL";
+    assert_eq!(server.ask(orphans).unwrap(), "0");
 }

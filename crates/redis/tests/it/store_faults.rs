@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use amends_redis::{RedisStore, StoreOptions};
+use amends_store::conformance::crossing;
 use amends_store::conformance::samples::*;
 use amends_store::{
     Advanced, Health as _, Item, Journal as _, Kind, Lists as _, Nodes as _, Outcome, Store, Submission,
@@ -236,43 +237,6 @@ async fn a_lost_answer_is_told_by_its_nonce() {
     assert_eq!(submit(&*store, new).await, Submitted::Same);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_nodes_share_what_is_due_and_what_lapsed() {
-    let server = Redis::start().unwrap();
-    let stores = [open(&server.url()).await, open(&server.url()).await];
-    let gone = join(&*stores[0], "gone").await;
-    for nth in 0..300 {
-        let row = row(&format!("order:{nth}"));
-        let row = if nth % 2 == 0 { row.due(in_ms(-10)) } else { row.owned(&gone) };
-        create(&*stores[nth % 2], submission(row, &[])).await;
-    }
-    stores[0].leave(&gone).await.unwrap();
-    let mut nodes = Vec::new();
-    for (nth, store) in stores.iter().enumerate() {
-        let lease = join(&**store, &format!("n{nth}")).await;
-        let store = Arc::clone(store);
-        nodes.push(tokio::spawn(async move {
-            let mut got = Vec::new();
-            loop {
-                let due = store.claim_due(&lease, now(), 7).await.unwrap();
-                let taken = store.take_over(&lease, now(), 7).await.unwrap();
-                if due.is_empty() && taken.is_empty() {
-                    return got;
-                }
-                got.extend(due.into_iter().chain(taken).map(|due| due.id.to_string()));
-            }
-        }));
-    }
-    let mut all = Vec::new();
-    for node in nodes {
-        all.extend(node.await.unwrap());
-    }
-    let count = all.len();
-    all.sort_unstable();
-    all.dedup();
-    assert_eq!((count, all.len()), (300, 300));
-}
-
 #[tokio::test]
 async fn a_cluster_and_settings_that_lose_data_are_refused() {
     let cluster = Cluster::start().unwrap();
@@ -313,4 +277,18 @@ async fn a_commit_waits_for_replicas_where_the_url_says_so() {
     replica.process().pause(false).unwrap();
     until_well(&store).await;
     assert_eq!(store.wrote(&moved.id, 2, moved.nonce).await.unwrap(), Some(true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_share_what_is_due_and_what_lapsed() {
+    let server = Redis::start().unwrap();
+    let stores: [Arc<dyn Store>; 2] = [open(&server.url()).await, open(&server.url()).await];
+    crossing::two_nodes_share_what_is_due_and_what_lapsed(stores).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_of_two_nodes_that_cross_are_each_decided() {
+    let server = Redis::start().unwrap();
+    let stores: [Arc<dyn Store>; 2] = [open(&server.url()).await, open(&server.url()).await];
+    crossing::batches_of_two_nodes_that_cross_are_each_decided(stores).await;
 }

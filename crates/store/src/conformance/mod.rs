@@ -6,6 +6,7 @@
 
 pub mod advance;
 pub mod claims;
+pub mod crossing;
 pub mod definitions;
 pub mod due;
 pub mod flaky;
@@ -159,6 +160,7 @@ macro_rules! conformance_suite {
                 no_saga_is_claimed_twice
                 no_saga_is_taken_over_twice
                 batches_of_many_callers_all_arrive
+                mail_posted_while_its_saga_is_let_go_wakes_it
             }
         }
     };

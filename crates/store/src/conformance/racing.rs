@@ -201,3 +201,21 @@ pub async fn batches_of_many_callers_all_arrive(store: Arc<dyn Store>) {
     let total = 10 * (1..=CALLERS).sum::<u64>();
     assert_eq!(store.stats(now()).await.unwrap().ended, [("completed".to_owned(), total)]);
 }
+
+/// Whichever of the two comes first: who lets a saga go sees its mail, or who posts sees that it is nobody's.
+pub async fn mail_posted_while_its_saga_is_let_go_wakes_it(store: Arc<dyn Store>) {
+    let lease = join(&*store, "n1").await;
+    for nth in 0..100 {
+        let text = format!("order:{nth}");
+        let rowid = create(&*store, submission(row(&text).owned(&lease), &[])).await;
+        let let_go = Advance { row: Some(row(&text)), ..advance(&text, rowid, 1, 1) };
+        let letting = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { step(&*store, let_go).await }
+        });
+        store.post(&id(&text), "input", b"stop", now()).await.unwrap().unwrap();
+        assert_eq!(letting.await.unwrap(), Advanced::Committed);
+        let row = load(&*store, &text).await.row;
+        assert!(row.owner.is_none() && row.due_at.is_some(), "{row:?}");
+    }
+}

@@ -143,7 +143,7 @@ impl Builder {
     pub async fn start(self) -> Result<Amends, StartError> {
         let served = self.served()?;
         let participants = self.elsewhere()?;
-        let Opened { store, locks, is_shared, commits_in_flight } = store::open(&self.url, self.data).await?;
+        let Opened { store, locks, is_shared } = store::open(&self.url, self.data).await?;
         for saga in &self.sagas {
             // Before anything runs: with the wrong handlers it must not.
             check_unchanged(store.as_ref(), saga).await?;
@@ -157,9 +157,6 @@ impl Builder {
         let local = local.filter(|name| name.starts_with(LOCAL_PREFIX));
         let named: BTreeSet<String> = self.participants.keys().chain(local).cloned().collect();
         config.participants = Some(named.into_iter().collect());
-        if let Some(max) = commits_in_flight {
-            config.limits.commits_in_flight_max = max;
-        }
         for change in self.tune {
             change(&mut config);
         }

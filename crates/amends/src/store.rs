@@ -12,8 +12,6 @@ pub(crate) struct Opened {
     pub(crate) locks: Arc<dyn Locks>,
     /// Several engines may share it.
     pub(crate) is_shared: bool,
-    /// Commits under way at once. `None`: the engine's default.
-    pub(crate) commits_in_flight: Option<usize>,
 }
 
 /// Opens what a URL names. What the URL says is not repeated beyond its scheme: it may hold a password. `data`: where this node keeps what it
@@ -55,7 +53,7 @@ async fn sqlite(url: &str) -> Result<Opened, Error> {
     let opened =
         opened.await.map_err(|error| refused(format!("the store broke while it was opened: {error}")))?;
     let store = Arc::new(opened?);
-    Ok(Opened { store: store.clone(), locks: store, is_shared: false, commits_in_flight: None })
+    Ok(Opened { store: store.clone(), locks: store, is_shared: false })
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -66,7 +64,7 @@ async fn sqlite(_: &str) -> Result<Opened, Error> {
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str) -> Result<Opened, Error> {
     let store = Arc::new(amends_postgres::PostgresStore::open(url).await?);
-    Ok(Opened { store: store.clone(), locks: store, is_shared: true, commits_in_flight: None })
+    Ok(Opened { store: store.clone(), locks: store, is_shared: true })
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -77,7 +75,7 @@ async fn postgres(_: &str) -> Result<Opened, Error> {
 #[cfg(feature = "mysql")]
 async fn mysql(url: &str) -> Result<Opened, Error> {
     let store = Arc::new(amends_mysql::MySqlStore::open(url).await?);
-    Ok(Opened { store: store.clone(), locks: store, is_shared: true, commits_in_flight: None })
+    Ok(Opened { store: store.clone(), locks: store, is_shared: true })
 }
 
 #[cfg(not(feature = "mysql"))]
@@ -94,7 +92,7 @@ async fn redis(url: &str, data: Option<PathBuf>) -> Result<Opened, Error> {
     let locks = RedisLocks::connect(&server, Options::default()).await;
     let locks = locks.map_err(|error| Error::new(Kind::Unavailable, error.message))?;
     // The server syncs once for all calls that came while it was busy: more on their way wait less, each for one sync.
-    Ok(Opened { store: Arc::new(store), locks: Arc::new(locks), is_shared: true, commits_in_flight: Some(4) })
+    Ok(Opened { store: Arc::new(store), locks: Arc::new(locks), is_shared: true })
 }
 
 #[cfg(not(feature = "redis"))]
@@ -108,7 +106,6 @@ fn memory() -> Result<Opened, Error> {
         store: Arc::new(amends_store::Memory::new()),
         locks: Arc::new(amends_store::locks::MemoryLocks::new()),
         is_shared: false,
-        commits_in_flight: None,
     })
 }
 

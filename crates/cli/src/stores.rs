@@ -159,16 +159,6 @@ impl StoreUrl {
         }
     }
 
-    /// Commits under way at once. `None`: the engine's default.
-    pub(crate) fn commits_in_flight(&self) -> Option<usize> {
-        match self {
-            // In a database more than two only wait for each other's rows and locks: docs/performance.md.
-            Self::Sqlite(_) | Self::Postgres(_) | Self::MySql(_) => None,
-            // The server syncs once for all calls that came while it was busy: more on their way wait less, each for one sync.
-            Self::Redis(_) => Some(4),
-        }
-    }
-
     /// What kind of store it is, for reports.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

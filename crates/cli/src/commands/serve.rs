@@ -63,9 +63,6 @@ pub(crate) async fn run(serve: Serve) -> Result<Exit, Failure> {
 
     let mut engine_config = amends_engine::Config::new(identity.name(), uuid::Uuid::new_v4().as_u64_pair().0);
     engine_config.participants = Some(config.participants.keys().cloned().collect());
-    if let Some(max) = store_url.commits_in_flight() {
-        engine_config.limits.commits_in_flight_max = max;
-    }
     engine_config.retention = Some(config.store.retention);
     let engine = Engine::start(engine_config, store, participants.clone(), Arc::new(SystemClock)).await;
     let engine = engine.map_err(|e| Failure::failed(e.to_string(), "`amends doctor` looks at the store"))?;

@@ -1,5 +1,5 @@
-//! Counts for people. What is open is counted each time, which costs what is open; what has ended only ever gets more, and is counted as often
-//! as its counting is cheap.
+//! Counts for people. What is open is counted each time, which costs what is open; what has ended only ever gets more, and where that
+//! is much it is counted as often as its counting is cheap.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,9 +12,10 @@ use crate::error::Call;
 use crate::pool::Pool;
 use crate::rows::{get, number};
 
-/// A count of all that ended which takes no longer than this is made anew each time.
-const CHEAP: Duration = Duration::from_millis(20);
-/// One that takes longer is remembered for so many times as long as it took: no more than a twentieth of a connection is spent on it.
+/// Up to so many that ended are counted anew each time: some milliseconds. By number and not by time, so that a small store is exact on a busy
+/// machine too.
+const FEW: u64 = 20_000;
+/// The count of more is remembered for so many times as long as it took: no more than a twentieth of a connection is spent on it.
 const REMEMBERED: u32 = 20;
 
 // The words are in the statement, so that the plan is made for these and not for any: a scan of what they index.
@@ -67,7 +68,8 @@ impl Ended {
             .map(|row| Ok((get(row, 0)?, number(row, 1)?)))
             .collect::<Result<BTreeMap<_, _>, _>>()?;
         let took = began.elapsed();
-        let remembered = if took > CHEAP { took * REMEMBERED } else { Duration::ZERO };
+        let remembered =
+            if by_status.values().sum::<u64>() > FEW { took * REMEMBERED } else { Duration::ZERO };
         *counted = Some(Counted { by_status: by_status.clone(), stands_until: began + took + remembered });
         Ok(by_status)
     }

@@ -9,6 +9,11 @@ fn every_function_of_the_suite_is_in_its_list() {
     let list = ["mod.rs", "locks.rs", "intake.rs"]
         .map(|file| std::fs::read_to_string(folder.join(file)).unwrap())
         .concat();
+    // Those of two nodes are called by each store that machines can share.
+    let shared = ["postgres/tests/it/faults.rs", "mysql/tests/it/races.rs", "redis/tests/it/store_faults.rs"]
+        .map(|file| {
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file)).unwrap()
+        });
     let mut functions = 0;
     let mut missing = BTreeSet::new();
     for file in std::fs::read_dir(&folder).unwrap() {
@@ -23,7 +28,8 @@ fn every_function_of_the_suite_is_in_its_list() {
             let Some(rest) = line.strip_prefix("pub async fn ") else { continue };
             let name = rest.split('(').next().unwrap();
             functions += 1;
-            if !listed.contains(name) {
+            let is_called = shared.iter().all(|tests| tests.contains(&format!("{area}::{name}(")));
+            if !listed.contains(name) && !is_called {
                 missing.insert(format!("{area}::{name}"));
             }
         }

@@ -49,7 +49,6 @@ mod batch;
 mod checks;
 mod definitions;
 mod error;
-mod health;
 mod intake;
 mod journal;
 mod lists;

@@ -3,13 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use amends_store::{Error, Kind};
+use amends_store::{Error, Kind, Writable};
 use mysql_async::{Opts, Row};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::error::{Call, Fault};
-use crate::health::Health;
 use crate::session::{Answer, CONNECT_MAX, Limits, Session};
 use crate::sql::Script;
 
@@ -28,7 +27,7 @@ pub(crate) struct Pool {
     opts: Opts,
     slots: Semaphore,
     idle: Mutex<Vec<Session>>,
-    pub(crate) health: Health,
+    pub(crate) health: Writable,
 }
 
 /// A connection in use. Dropped, it is closed, and the server undoes what it had not committed: only [`Connection::done`] gives it back.
@@ -52,7 +51,7 @@ impl Pool {
             opts,
             slots: Semaphore::new(CONNECTIONS_MAX),
             idle: Mutex::default(),
-            health: Health::default(),
+            health: Writable::default(),
         }
     }
 

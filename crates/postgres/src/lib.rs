@@ -41,7 +41,6 @@ mod checks;
 mod counts;
 mod definitions;
 mod error;
-mod health;
 mod intake;
 mod journal;
 mod knock;

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use amends_store::{Error, Kind};
+use amends_store::{Error, Kind, Writable};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::error::{self, Call, is_answer, is_race, store_error};
-use crate::health::Health;
 use crate::url::PostgresUrl;
 
 /// Connections of one engine: a few that commit, the others for leases, claims and people.
@@ -40,7 +39,7 @@ pub(crate) struct Pool {
     pub(crate) url: PostgresUrl,
     slots: Semaphore,
     idle: Mutex<Vec<Session>>,
-    pub(crate) health: Health,
+    pub(crate) health: Writable,
 }
 
 /// A connection, with the statements that it has prepared.
@@ -73,7 +72,7 @@ impl Pool {
             url,
             slots: Semaphore::new(CONNECTIONS_MAX),
             idle: Mutex::default(),
-            health: Health::default(),
+            health: Writable::default(),
         }
     }
 

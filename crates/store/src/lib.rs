@@ -16,6 +16,7 @@ pub mod locks;
 mod memory;
 mod ports;
 mod row;
+mod writable;
 
 pub use error::{Error, Kind};
 pub use intake::{Arrival, Backlog, Intake, Verdict};
@@ -23,3 +24,4 @@ pub use item::{Advance, Advanced, Holder, Item, Mail, Outcome, StoredEntry, Subm
 pub use memory::Memory;
 pub use ports::{Definitions, Gauge, Health, Journal, Lists, Loss, Mailbox, Nodes, Retention, Store, Work};
 pub use row::{Cursor, DeadGroup, Due, ListFilter, NodeLease, Page, Row, Stats, Stored, StoredDefinition};
+pub use writable::Writable;

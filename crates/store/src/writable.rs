@@ -1,31 +1,35 @@
-//! Whether the store takes work.
+//! Whether a store on a server takes work, by what its last calls told.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use amends_store::{Error, Kind};
 use tokio::sync::Notify;
 
-/// How the store fares, as far as its last calls told.
+use crate::{Error, Kind};
+
+/// How a store fares. It is in memory alone: a store that is opened again takes work until it is told otherwise.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub struct Writable {
     /// Writes are refused until a probe succeeds.
     unwritable: Mutex<Option<Error>>,
     /// Wakes the probe.
-    pub(crate) fell_ill: Notify,
+    pub fell_ill: Notify,
 }
 
-impl Health {
+impl Writable {
     fn state(&self) -> MutexGuard<'_, Option<Error>> {
         self.unwritable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error while it takes no work.
-    pub(crate) fn takes_work(&self) -> Result<(), Error> {
+    /// Whether it takes work.
+    ///
+    /// # Errors
+    /// What was told when it stopped.
+    pub fn takes_work(&self) -> Result<(), Error> {
         self.state().clone().map_or(Ok(()), Err)
     }
 
     /// Notes what an error says of the store as a whole.
-    pub(crate) fn note(&self, error: &Error) {
+    pub fn note(&self, error: &Error) {
         match error.kind {
             Kind::Unwritable => {
                 let mut state = self.state();
@@ -40,7 +44,7 @@ impl Health {
     }
 
     /// A write succeeded.
-    pub(crate) fn is_well(&self) {
+    pub fn is_well(&self) {
         if self.state().take().is_some() {
             tracing::info!("the store takes work again");
         }

@@ -1,17 +1,16 @@
 -- A batch of items: submissions and advances, atomic each.
 
-local CLAIM = '>I1c0I2c0'
-
-local function hold(since, id)
-  return struct.pack(CLAIM, #since, since, #id, id)
-end
+-- Kinds of items, and how many fixed arguments a call has before its lists.
+local APPEND, ADVANCE, SUBMIT = 112, 97, 115
+local BEFORE = 5
 
 -- Who holds one of an item's claims, other than the saga `own`: claim, since when, who.
-local function find_holder(plan, names, own)
-  for _, name in ipairs(names) do
+local function find_holder(plan, from, to, own)
+  for nth = from, to do
+    local name = plan.args[nth]
     local held = plan.claims[name]
     if held then
-      local since, id = struct.unpack(CLAIM, held)
+      local since, id = struct.unpack('>I1c0I2c0', held)
       if id ~= own then return name, since, id end
     end
   end
@@ -23,219 +22,232 @@ local function set_claim(plan, name, held)
 end
 
 -- Takes claims that nobody else holds. A saga may name one twice, or claim again what it holds.
-local function take_claims(plan, saga, names, since)
-  for _, name in ipairs(names) do
+local function take_claims(plan, from, to, hold, held)
+  for nth = from, to do
+    local name = plan.args[nth]
     if not plan.claims[name] then
-      set_claim(plan, name, hold(since, saga.id))
-      saga.held = saga.held .. struct.pack('>I2c0', #name, name)
+      set_claim(plan, name, hold)
+      held = held .. struct.pack('>I2c0', #name, name)
     end
   end
+  return held
 end
 
-local function release_claims(plan, saga)
+local function release_claims(plan, held)
   local at = 1
-  while at <= #saga.held do
+  while at <= #held do
     local name
-    name, at = struct.unpack('>I2c0', saga.held, at)
+    name, at = struct.unpack('>I2c0', held, at)
     set_claim(plan, name, false)
   end
-  saga.held = ''
 end
 
-local function say_held(plan, out, name, since, id)
-  local saga = plan.known[id]
-  local row = saga and saga.new and pack_row(saga.new) or hget(plan, ROWS, id) or ''
-  local rest = saga and saga.rest or hget(plan, RESTS, id) or ''
-  local given = saga and saga.given or hget(plan, GIVEN, id) or ''
-  for _, text in ipairs({'held', name, since, id, row, rest, given}) do out[#out + 1] = text end
+local function say(plan, text)
+  local out = plan.out
+  local n = out.n + 1
+  out[n], out.n = text, n
 end
 
-local function append(saga, entries, take)
-  saga.changed = true
-  if entries == 0 then return end
-  local journal, seq = saga.entries, saga.seq
-  if not journal then
-    seq, entries = seq + 1, entries - 1
-    journal = {number(seq), take(), n = 2}
-    saga.entries = journal
+-- The holder as this call will leave it: it may be one of the batch.
+local function say_held(plan, name, since, id)
+  local head, text, given = hget(plan, HEADS, id), hget(plan, ROWS, id), hget(plan, ENTRIES, entry_field(id, 0))
+  for nth, row in pairs(plan.rows) do
+    if plan.args[BEFORE + nth] == id then
+      head, text, given = plan.heads[nth] or head, row.new and row.new.text or text, row.given or given
+    end
   end
-  for n = journal.n + 2, journal.n + 2 * entries, 2 do
-    seq = seq + 1
-    journal[n - 1], journal[n] = number(seq), take()
-  end
-  journal.n = journal.n + 2 * entries
-  saga.seq = seq
+  for _, word in ipairs({'held', name, since, id, head or '', text or '', given or ''}) do say(plan, word) end
 end
 
-local function skip(take, words)
-  for _ = 1, words do take() end
-end
-
-local function submit(plan, saga, claims, entries, take, out)
-  local new, rest, given = read_row(take()), take(), take()
+local function submit(plan, nth, pair, entries, claims)
+  local args, at = plan.args, plan.word
+  local from, to = plan.name, plan.name + claims - 1
+  plan.word, plan.name = at + (claims > 0 and 2 or 1), to + 1
   -- Whose id it is comes first: a saga that is there already holds its claims itself.
-  if saga.rowid then
-    skip(take, entries)
-    local fingerprint = struct.unpack('>I2c0', saga.given or hget(plan, GIVEN, saga.id))
-    out[#out + 1] = struct.unpack('>I2c0', given) == fingerprint and 'same' or 'different'
-    return
+  if plan.heads[nth] then
+    local known = plan.rows[nth] and plan.rows[nth].given or hget(plan, ENTRIES, args[pair])
+    local same = struct.unpack('>I2c0', args[pair + 1]) == struct.unpack('>I2c0', known)
+    say(plan, same and 'same' or 'different')
+    return false
   end
-  local name, since, holder = find_holder(plan, claims, nil)
-  if name then
-    skip(take, entries)
-    return say_held(plan, out, name, since, holder)
+  if claims > 0 then
+    local name, since, holder = find_holder(plan, from, to, nil)
+    if name then
+      say_held(plan, name, since, holder)
+      return false
+    end
+    -- Its row names them already.
+    for one = from, to do set_claim(plan, args[one], args[at + 1]) end
   end
-  take_claims(plan, saga, claims, new.created)
   plan.rowid = plan.rowid + 1
-  saga.rowid, saga.given = plan.rowid, given
-  append(saga, entries, take)
-  new.rowid, new.seq = number(saga.rowid), number(saga.seq)
-  saga.new, saga.rest = new, rest
-  out[#out + 1] = 'created'
-  out[#out + 1] = new.rowid
+  local head = struct.pack(HEAD, plan.rowid, entries - 1)
+  plan.heads[nth] = head
+  plan.rows[nth] = {old = false, new = read_row(plan, args[at]), given = args[pair + 1]}
+  add_two(plan.sets, HEADS, args[BEFORE + nth], head)
+  say(plan, 'created')
+  say(plan, number(plan.rowid))
+  return true
 end
 
--- What of a row can change. What a saga was submitted with never does. Retention looks again: whoever wrote a row may have written entries
--- too.
-local function change_row(saga, new)
-  local old = saga.new or saga.old
-  new.rowid, new.saga, new.created, new.seq = old.rowid, old.saga, old.created, number(saga.seq)
-end
-
--- The first answer stands: its poster may have read it.
-local function answer_mail(plan, saga, mail, text)
+-- The first answer stands: its poster may have read it. Says whether the mail waited for it.
+local function answer_mail(plan, id, mail, text)
   local letter = hget(plan, MAIL, mail)
-  if not letter or plan.answered[mail] or hget(plan, ANSWERS, mail) then return end
+  if not letter or plan.answered[mail] or hget(plan, ANSWERS, mail) then return false end
   local posted, to = struct.unpack('>I1c0I2c0', letter)
-  if to ~= saga.id then return end
+  if to ~= id then return false end
   plan.answered[mail] = true
   hset(plan, ANSWERS, mail, text)
-  zset(plan, WAITING, mail_prefix(saga.id) .. struct.pack('>I8', tonumber(mail)), false)
+  zset(plan, WAITING, mail_prefix(id) .. struct.pack('>I8', tonumber(mail)), false)
   zset(plan, ANSWERED, mail, posted)
-  saga.mails = saga.mails - 1
+  return true
 end
 
-local function advance(plan, saga, header, at, claims, entries, take, out)
-  local mails, has_row, releases, rowid, after, since = struct.unpack('>I4BBI8I8I1c0', header, at)
-  local new, rest
-  if has_row == 1 then new, rest = read_row(take()), take() end
-  -- What was decided on top of an item that was not committed must not be committed either, even where somebody else's entries have made
-  -- the numbers fit.
-  if saga.lost or saga.rowid ~= rowid or saga.seq ~= after then
-    skip(take, 2 * mails + entries)
-    saga.lost = true
-    out[#out + 1] = 'conflict'
-    return
+-- A row as an engine wants it, with what an engine does not decide: the mails and claims that there are, and what never changes.
+local function row_over(plan, now, new, mails, held, due)
+  local class = new.class
+  if class.saga ~= now.class.saga then class = class_but(plan, class, {saga = now.class.saga}) end
+  if new.mails == mails and new.held == held and new.due == due and new.class == class then return new end
+  return row_with(new, mails, held, due, class)
+end
+
+-- Says whether it is committed, and if not, who holds what.
+local function advance(plan, nth, claims, mails, has_row, releases)
+  local args, at, id, row = plan.args, plan.word, plan.args[BEFORE + nth], plan.rows[nth]
+  local before, after, text, hold = args[at], args[at + 1], nil, nil
+  at = at + 2
+  if has_row == 1 then text, at = args[at], at + 1 end
+  if claims > 0 then hold, at = args[at], at + 1 end
+  plan.word = at + 2 * mails
+  local from, to = plan.name, plan.name + claims - 1
+  plan.name = to + 1
+  if plan.lost[nth] or plan.heads[nth] ~= before then
+    say(plan, 'conflict')
+    return false
   end
-  local name, held_since, holder = find_holder(plan, claims, saga.id)
+  local name, since, holder = find_holder(plan, from, to, id)
   if name then
-    skip(take, 2 * mails + entries)
-    saga.lost = true
-    return say_held(plan, out, name, held_since, holder)
+    say_held(plan, name, since, holder)
+    return false
   end
-  for _ = 1, mails do
-    local mail = take()
-    answer_mail(plan, saga, mail, take())
+  local now = row.new or row.old
+  local mails_left, held = now.mails, now.held
+  for letter = at, plan.word - 1, 2 do
+    if answer_mail(plan, id, args[letter], args[letter + 1]) then mails_left = mails_left - 1 end
   end
-  append(saga, entries, take)
-  if releases == 1 then release_claims(plan, saga) end
-  take_claims(plan, saga, claims, since)
-  if new and (saga.new or saga.old) then
-    change_row(saga, new)
-    -- A saga must not be let go with mail in its box that nothing would wake it for.
-    if new.epoch == '' and saga.mails > 0 then new.due = earlier(new.due, oldest_mail(plan, saga.id) or '') end
-    saga.new, saga.rest = new, rest
+  if releases == 1 then
+    release_claims(plan, held)
+    held = ''
   end
-  out[#out + 1] = 'committed'
+  held = take_claims(plan, from, to, hold, held)
+  local new = text and read_row(plan, text) or now
+  local due = new.due
+  -- A saga must not be let go with mail in its box that nothing would wake it for.
+  if text and mails_left > 0 and new.class.epoch == '' then due = earlier(due, oldest_mail(plan, id) or '') end
+  row.new = row_over(plan, now, new, mails_left, held, due)
+  plan.heads[nth] = after
+  add_two(plan.sets, HEADS, id, after)
+  say(plan, 'committed')
+  return true
 end
 
--- What became of a saga in this call.
-local function settle(plan, saga)
-  if saga.entries then plan.sets[saga.key] = saga.entries end
-  set_head(plan, saga)
-  if saga.given then hset(plan, GIVEN, saga.id, saga.given) end
-  if saga.new then
-    hset(plan, RESTS, saga.id, saga.rest)
-    set_row(plan, saga.id, saga.old, saga.new, saga.mails, saga.had_mails)
-  elseif saga.had_mails > 0 and saga.mails == 0 then
-    zset(plan, MAILED, saga.id, false)
-  end
+-- Entries of items that are not committed are passed over.
+local function pass_over(plan, from, to)
+  local passed = plan.passed
+  passed[#passed + 1] = {from, to}
 end
 
--- Reads what the items will look at: of each saga its head, and its row if one is written.
-local function read_sagas(plan, ids, wants)
-  local sagas, wanting, wanted = {}, {}, {}
-  for nth, head in ipairs(fetch(plan, HEADS, ids)) do
-    local saga = read_head(FIXED + nth, ids[nth], head)
-    sagas[nth], plan.known[saga.id] = saga, saga
-    if string.byte(wants, nth) == 49 then
-      wanting[#wanting + 1] = saga
-      wanted[#wanted + 1] = saga.id
+-- Writes the entries of all other items, as they were sent: they stand at the end of the arguments, field and entry of each.
+local function write_entries(plan, from)
+  local key, args = plan.keys[ENTRIES], plan.args
+  plan.passed[#plan.passed + 1] = {#args + 1}
+  for _, passed in ipairs(plan.passed) do
+    for start = from, passed[1] - 1, PART do
+      redis.call('HSET', key, unpack(args, start, math.min(start + PART, passed[1]) - 1))
     end
+    from = passed[2]
   end
-  for nth, text in ipairs(fetch(plan, ROWS, wanted)) do wanting[nth].old = text and unpack_row(text) end
-  return sagas
 end
 
-local function read_claims(plan, names)
-  for nth, held in ipairs(fetch(plan, CLAIMS, names)) do plan.claims[names[nth]] = held end
-end
-
--- Keys: those of the sagas. Arguments: the guard; the ids of the sagas; a character for each (1: a row of it is written, 0: none); how many claims
--- are taken, and their names, in the order of the items; the items. Each begins with a header: its kind, its place among the sagas, how
--- many of the claims are its, how many entries. s (submission): the row, its rest, what is given, and the entries follow. a (advance):
--- and how many mails it answers, whether a row follows, whether claims are released, the saga's number, the entry it follows, since when it
--- takes claims; the row and its rest, (mail, answer) of each, and the entries follow. x: of that saga an item was refused, or a former part of
--- the batch was not committed. Answer: ok, mark, and for each s and a: created NUMBER | same | different | held CLAIM SINCE SAGA ROW REST GIVEN |
--- committed | conflict.
-register('amends_store_commit_v1', {}, function(keys, args)
-  local take = reader(args)
-  local plan, refusal = new_plan(keys, take)
+-- Arguments: the guard; a plan of the call; the ids of the sagas; the names of the claims that are taken, in the order of the items; the words of
+-- the items, one after the other; and at last the entries of all items, (field, entry) of each. The plan says how many sagas there are, how many of
+-- them have a row that is looked at (they are the first), how many claims, and how many words; then of each item its kind, the place of
+-- its saga, and how many entries are its.
+-- p (an advance that only appends): its words are the saga's head before it, and after it.
+-- a (any other advance): the plan says how many claims it takes, how many mails it answers, whether a row follows, whether claims are released;
+--   the words are the head before it and after it, the row, how a claim of it is noted if it takes any, and (mail, answer) of each.
+-- s (submission): the plan says how many claims it takes; the words are the row, and how a claim of it is noted if it takes any; what it was
+--   submitted with is its first entry.
+-- x: of that saga an item was refused, or a former part of the batch was not committed.
+-- What was decided on top of an item that was not committed must not be committed either, even where somebody else's entries have made the numbers
+-- fit.
+-- Answer: ok, mark, and for each p, a and s: created NUMBER | same | different | held CLAIM SINCE SAGA HEAD ROW GIVEN | committed | conflict.
+register('amends_store_commit_v3', {}, function(keys, args)
+  local plan, refusal = new_plan(keys, reader(args))
   if not plan then return refusal end
-  plan.known, plan.claims, plan.moved = {}, {}, {}
-  local ids, out, none = {}, {}, {}
-  for nth = 1, #keys - FIXED do ids[nth] = take() end
-  local sagas = read_sagas(plan, ids, take())
-  local names, used = read_many(take), 0
-  read_claims(plan, names)
-  local header = take()
-  while header do
-    local kind, place, of_item, entries, at = struct.unpack('>c1I4I4I4', header)
-    local saga, claims = sagas[place], none
-    if of_item > 0 then
-      claims = {unpack(names, used + 1, used + of_item)}
-      used = used + of_item
-    end
-    if kind == 's' then
-      submit(plan, saga, claims, entries, take, out)
-    elseif kind == 'a' then
-      advance(plan, saga, header, at, claims, entries, take, out)
-    else
-      saga.lost = true
-    end
-    header = take()
+  local items, byte = args[BEFORE], string.byte
+  local sagas, looked_at, claims, words, at = struct.unpack('>I4I4I4I4', items)
+  local heads, lost, out, rows = fetch(keys[HEADS], args, BEFORE + 1, BEFORE + sagas), {}, {'ok', '', n = 2}, {}
+  for nth, text in ipairs(fetch(keys[ROWS], args, BEFORE + 1, BEFORE + looked_at)) do
+    rows[nth] = {old = text and read_row(plan, text), new = false, given = false}
   end
-  for _, saga in ipairs(sagas) do
-    if saga.changed then settle(plan, saga) end
+  local name = BEFORE + sagas + 1
+  local word = name + claims
+  local pair = word + words
+  local first, moved, n = pair, {}, 0
+  plan.args, plan.heads, plan.lost, plan.out, plan.rows, plan.claims, plan.moved, plan.passed = args, heads, lost, out, rows, {}, {}, {}
+  plan.name, plan.word = name, word
+  for nth, held in ipairs(fetch(keys[CLAIMS], args, name, name + claims - 1)) do plan.claims[args[name + nth - 1]] = held end
+  while at <= #items do
+    local kind, nth, high, low = byte(items, at, at + 3)
+    local entries, stands = high * 256 + low, false
+    at = at + 4
+    if kind == APPEND then
+      word = plan.word
+      plan.word = word + 2
+      stands = heads[nth] == args[word] and not lost[nth]
+      if stands then
+        heads[nth] = args[word + 1]
+        add_two(plan.sets, HEADS, args[BEFORE + nth], args[word + 1])
+      end
+      say(plan, stands and 'committed' or 'conflict')
+    elseif kind == SUBMIT then
+      claims, at = struct.unpack('>I2', items, at)
+      stands = submit(plan, nth, pair, entries, claims)
+    elseif kind == ADVANCE then
+      local mails, has_row, releases
+      claims, mails, has_row, releases, at = struct.unpack('>I2I2BB', items, at)
+      stands = advance(plan, nth, claims, mails, has_row, releases)
+    end
+    if not stands then
+      if kind ~= SUBMIT then lost[nth] = true end
+      pass_over(plan, pair, pair + 2 * entries)
+    end
+    pair = pair + 2 * entries
   end
-  for name in pairs(plan.moved) do hset(plan, CLAIMS, name, plan.claims[name]) end
-  return answer(plan, out)
+  for nth, row in pairs(rows) do
+    if row.new then set_row(plan, args[BEFORE + nth], string.sub(heads[nth], 1, 8), row.old, row.new) end
+  end
+  for moves in pairs(plan.moved) do hset(plan, CLAIMS, moves, plan.claims[moves]) end
+  write_entries(plan, first)
+  flush(plan)
+  out[2] = number(plan.mark)
+  return out
 end)
 
--- Writes the row alone of a saga whose journal cannot be read. Arguments: guard, id, number, the row, its rest. Keys: that of the saga.
-register('amends_store_park_v1', {}, function(keys, args)
+-- Writes the row alone of a saga whose journal cannot be read. Arguments: guard, id, the eight bytes of its number, the row.
+register('amends_store_park_v3', {}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
-  local saga, rowid, new = get_saga(plan, FIXED + 1, take()), tonumber(take()), read_row(take())
-  if saga.rowid == rowid then
-    saga.old = get_row(plan, saga.id)
-    if saga.old then
-      change_row(saga, new)
-      new.seq = saga.old.seq
-      hset(plan, RESTS, saga.id, take())
-      set_row(plan, saga.id, saga.old, new, saga.mails, saga.mails)
-    end
+  local id, rowid, text = take(), take(), take()
+  local old = get_row(plan, id)
+  if old and rowid_of(plan, id) == rowid then
+    local new = read_row(plan, text)
+    -- Which entry was the last when the row was written stays what it was.
+    local _, last = struct.unpack('>I1c0', old.text, old.rest)
+    local _, rest = struct.unpack('>I1c0', text, new.rest)
+    new = read_row(plan, string.sub(text, 1, new.rest - 1) .. string.sub(old.text, old.rest, last - 1) .. string.sub(text, rest))
+    set_row(plan, id, rowid, old, row_over(plan, old, new, old.mails, old.held, new.due))
   end
   return answer(plan, {})
 end)

@@ -3,48 +3,57 @@
 -- A call reads and decides first, against a plan that overlays what is stored, and writes at its end, when nothing can be refused any
 -- more: an error while it decides leaves nothing behind. Writes of one kind go together, so that a batch costs few commands.
 
--- The keys that every function is given first, in this order. Those of sagas follow them.
+-- The layout of what is stored. Another one is another number, and other names of the functions.
+local LAYOUT = '3'
+
+-- The keys that every function is given, in this order.
 local META, ROWS, CLAIMS, DUE, OWNED, MAILED, ENDED, STATUS, DEAD, COUNTS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NODES, GRANTED, MAIL, ANSWERS, WAITING, INPUTS, ANSWERED, DEFINITIONS, DIGESTS, VERSIONS = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
-local HEADS, GIVEN, RESTS = 21, 22, 23
-local FIXED = 23
+local HEADS, ENTRIES = 21, 22
 
--- How many arguments one command of a flush has at most: far below what Lua can unpack.
+-- How many arguments one command of a flush has at most: far below what Lua can unpack. Even, so that no pair is parted.
 local PART = 1000
 
--- What the functions know of a row, as stored. Empty: none. What only engines read of it is kept apart, so that it is not copied each time:
--- what a saga was submitted with (behind its fingerprint), which never changes, and the rest.
-local ROW = '>I1c0I1c0I1c0I1c0I1c0I1c0I1c0I1c0I2c0I2c0I2c0I2c0'
+-- A saga's head: its number and its last entry. An engine knows it before and after each of its items, so that the hot path compares and
+-- stores heads as they are sent.
+local HEAD = '>I8I8'
 
-local function pack_row(row)
-  return struct.pack(ROW, #row.rowid, row.rowid, #row.seq, row.seq, #row.created, row.created, #row.due, row.due, #row.ended, row.ended,
-    #row.epoch, row.epoch, #row.pruned, row.pruned, #row.contradicted, row.contradicted, #row.node, row.node, #row.status, row.status,
-    #row.saga, row.saga, #row.dead, row.dead)
+-- What the functions look at in a row, as engines send it and as it is stored: how many mails wait for an answer, the claims that are held, due,
+-- ended, and the class. The rest is read by engines only.
+local ROW = '>I4I4c0I1c0I1c0I2c0'
+
+-- What many rows have in common, so that one call reads it once: epoch and node of the owner, whether pruned, whether contradicted, status,
+-- saga, group and time among the dead.
+local CLASS = '>I1c0I2c0c1c1I2c0I2c0I2c0'
+
+local function read_class(plan, text)
+  local class = plan.classes[text]
+  if class then return class end
+  local epoch, node, pruned, contradicted, status, saga, dead = struct.unpack(CLASS, text)
+  class = {text = text, epoch = epoch, node = node, pruned = pruned, contradicted = contradicted, status = status, saga = saga, dead = dead,
+    member = status .. '\0', open = 'o\0' .. status .. '\0' .. saga, ended = 'e\0' .. status .. '\0' .. saga}
+  plan.classes[text] = class
+  return class
 end
 
--- Tables are made with all their fields: one that grows is made anew each time.
-local function unpack_row(text)
-  local rowid, seq, created, due, ended, epoch, pruned, contradicted, node, status, saga, dead = struct.unpack(ROW, text)
-  return {rowid = rowid, seq = seq, created = created, due = due, ended = ended, epoch = epoch, pruned = pruned,
-    contradicted = contradicted, node = node, status = status, saga = saga, dead = dead}
+-- The same class but for what is given.
+local function class_but(plan, class, but)
+  local epoch, node, saga = but.epoch or class.epoch, but.node or class.node, but.saga or class.saga
+  return read_class(plan, struct.pack(CLASS, #epoch, epoch, #node, node, but.pruned or class.pruned, class.contradicted, #class.status,
+    class.status, #saga, saga, #class.dead, class.dead))
 end
 
--- The fields of a row that an engine writes, as it sends them.
-local WRITTEN = '>I2c0I2c0I1c0I1c0I1c0I1c0I2c0I1c0I2c0'
-
-local function read_row(text)
-  local status, saga, created, due, ended, epoch, node, contradicted, dead = struct.unpack(WRITTEN, text)
-  return {rowid = '', seq = '', created = created, due = due, ended = ended, epoch = epoch, pruned = '0',
-    contradicted = contradicted, node = node, status = status, saga = saga, dead = dead}
+-- A row never changes once it is read. `rest` is where in its text begins what the functions do not look at.
+local function read_row(plan, text)
+  local mails, held, due, ended, class, rest = struct.unpack(ROW, text)
+  return {text = text, rest = rest, mails = mails, held = held, due = due, ended = ended, class = plan.classes[class] or read_class(plan, class)}
 end
 
--- A saga's head: its number, its last entry, how many mails wait for an answer; the claims that it holds follow.
-local HEAD, HEAD_BYTES = '>I8I8I4', 20
-
-local function copy(row)
-  local new = {}
-  for name, value in pairs(row) do new[name] = value end
-  return new
+-- The same row with these instead.
+local function row_with(row, mails, held, due, class)
+  local head = struct.pack(ROW, mails, #held, held, #due, due, #row.ended, row.ended, #class.text, class.text)
+  return {text = head .. string.sub(row.text, row.rest), rest = #head + 1, mails = mails, held = held, due = due, ended = row.ended,
+    class = class}
 end
 
 -- Numbers of entries are small and come often.
@@ -97,23 +106,33 @@ local function new_plan(keys, take)
   if meta[3] ~= run then return nil, {'other-run'} end
   if tonumber(meta[4]) < tonumber(seen) then return nil, {'behind', meta[4]} end
   return {keys = keys, mark = tonumber(meta[4]), rowid = tonumber(meta[5]), mail = tonumber(meta[6]), sets = {}, gone = {}, scores = {},
-    left = {}, counts = {}, answered = {}}
+    left = {}, counts = {}, answered = {}, classes = {}}
 end
 
 local function hget(plan, key, field)
   return redis.call('HGET', plan.keys[key], field)
 end
 
--- What these fields hold, in their order: one command for many.
-local function fetch(plan, key, fields)
-  if #fields == 0 then return {} end
-  if #fields <= PART then return redis.call('HMGET', plan.keys[key], unpack(fields)) end
+-- What the fields of a hash hold that stand in a list from here to there: one command for many.
+local function fetch(key, list, from, to)
+  if to < from then return {} end
+  if to - from < PART then return redis.call('HMGET', key, unpack(list, from, to)) end
   local all = {}
-  for from = 1, #fields, PART do
-    local to = math.min(from + PART - 1, #fields)
-    for nth, value in ipairs(redis.call('HMGET', plan.keys[key], unpack(fields, from, to))) do all[from + nth - 1] = value end
+  for start = from, to, PART do
+    for nth, value in ipairs(redis.call('HMGET', key, unpack(list, start, math.min(start + PART - 1, to)))) do all[start - from + nth] = value end
   end
   return all
+end
+
+-- An entry's field: what a saga was submitted with is entry 0.
+local function entry_field(id, seq)
+  return id .. '/' .. number(seq)
+end
+
+local function entry_fields(id, from, to)
+  local fields = {}
+  for seq = from, to do fields[seq - from + 1] = entry_field(id, seq) end
+  return fields
 end
 
 -- Arguments of a command that is made at the end. They are counted, for Lua counts a list by searching its end.
@@ -151,37 +170,17 @@ local function count(plan, field, by)
   plan.counts[field] = (plan.counts[field] or 0) + by
 end
 
--- A saga as its head says, and what a call does to it. Without a number there is no such saga. `key` is that of its journal.
-local function read_head(key, id, head)
-  if not head then
-    return {key = key, id = id, rowid = false, seq = 0, mails = 0, had_mails = 0, held = '', old = false, new = false, rest = false,
-      given = false, entries = false, changed = false, lost = false}
-  end
-  local rowid, seq, mails = struct.unpack(HEAD, head)
-  local held = #head > HEAD_BYTES and string.sub(head, HEAD_BYTES + 1) or ''
-  return {key = key, id = id, rowid = rowid, seq = seq, mails = mails, had_mails = mails, held = held, old = false, new = false,
-    rest = false, given = false, entries = false, changed = false, lost = false}
-end
-
-local function get_saga(plan, key, id)
-  return read_head(key, id, hget(plan, HEADS, id))
-end
-
-local function set_head(plan, saga)
-  hset(plan, HEADS, saga.id, struct.pack(HEAD, saga.rowid, saga.seq, saga.mails) .. saga.held)
-end
-
 local function get_row(plan, id)
   local text = hget(plan, ROWS, id)
-  return text and unpack_row(text)
+  return text and read_row(plan, text)
 end
 
-local function status_member(id, row)
-  return row.status .. '\0' .. struct.pack('>I8', tonumber(row.rowid)) .. id
-end
-
-local function count_field(row)
-  return (row.ended == '' and 'o' or 'e') .. '\0' .. row.status .. '\0' .. row.saga
+-- In which index a row stands, by what: an owner's sagas, those that are due, those that retention has to look at.
+local function place(row)
+  local class = row.class
+  if class.epoch ~= '' then return OWNED, class.epoch end
+  if row.due ~= '' then return DUE, row.due end
+  if row.ended ~= '' and class.pruned == '0' then return ENDED, row.ended end
 end
 
 -- Moves a member of one index, if it changes place.
@@ -190,35 +189,39 @@ local function move(plan, key, was, was_score, is, is_score)
   if is and (was ~= is or was_score ~= is_score) then zset(plan, key, is, is_score) end
 end
 
--- Writes a row and what follows from it: where it stands in the indexes, and the counts. `old` is the row as stored, false for a new one:
--- once a call for each row.
-local function set_row(plan, id, old, new, mails, had_mails)
-  hset(plan, ROWS, id, pack_row(new))
-  -- Most are new and an engine's, on their way.
-  if not old and new.epoch ~= '' and new.ended == '' and new.dead == '' and new.contradicted == '0' and mails == 0 then
-    zset(plan, OWNED, id, new.epoch)
-    zset(plan, STATUS, status_member(id, new), '0')
-    return count(plan, count_field(new), 1)
+-- Writes a row and what follows from it: where it stands in the indexes, and the counts. `rowid` are the eight bytes of its number. `old` is
+-- the row as stored, false for a new one: once a call for each row.
+local function set_row(plan, id, rowid, old, new)
+  add_two(plan.sets, ROWS, id, new.text)
+  local key, score = place(new)
+  local was, was_score
+  if old then was, was_score = place(old) end
+  if was and was ~= key then zset(plan, was, id, false) end
+  if key and (was ~= key or was_score ~= score) then add_two(plan.scores, key, score, id) end
+  if new.mails > 0 or old and old.mails > 0 then
+    move(plan, MAILED, was == OWNED and old.mails > 0 and id, was_score, key == OWNED and new.mails > 0 and id, score)
   end
-  local was_free, is_free = old and old.epoch == '', new.epoch == ''
-  move(plan, DUE, was_free and old.due ~= '' and id, old and old.due, is_free and new.due ~= '' and id, new.due)
-  move(plan, OWNED, old and not was_free and id, old and old.epoch, not is_free and id, new.epoch)
-  move(plan, MAILED, old and not was_free and had_mails > 0 and id, old and old.epoch, not is_free and mails > 0 and id, new.epoch)
-  local rested = was_free and old.due == '' and old.ended ~= '' and old.pruned == '0'
-  local rests = is_free and new.due == '' and new.ended ~= '' and new.pruned == '0'
-  move(plan, ENDED, rested and id, old and old.ended, rests and id, new.ended)
-  move(plan, DEAD, old and old.dead ~= '' and old.dead .. id, '0', new.dead ~= '' and new.dead .. id, '0')
-  if not old or old.status ~= new.status then
-    move(plan, STATUS, old and status_member(id, old), '0', status_member(id, new), '0')
-  end
-  local was_counted, is_counted = old and count_field(old), count_field(new)
+  local before, class = old and old.class, new.class
+  local was_counted, is_counted = old and (old.ended == '' and before.open or before.ended), new.ended == '' and class.open or class.ended
   if was_counted ~= is_counted then
-    if was_counted then count(plan, was_counted, -1) end
-    count(plan, is_counted, 1)
+    local counts = plan.counts
+    if was_counted then counts[was_counted] = (counts[was_counted] or 0) - 1 end
+    counts[is_counted] = (counts[is_counted] or 0) + 1
   end
-  local was_contradicted, is_contradicted = old and old.contradicted == '1', new.contradicted == '1'
+  if before == class then return end
+  if not old or before.status ~= class.status then
+    if old then add(plan.left, STATUS, before.member .. rowid .. id) end
+    add_two(plan.scores, STATUS, '0', class.member .. rowid .. id)
+  end
+  move(plan, DEAD, old and before.dead ~= '' and before.dead .. id, '0', class.dead ~= '' and class.dead .. id, '0')
+  local was_contradicted, is_contradicted = old and before.contradicted == '1', class.contradicted == '1'
   if was_contradicted and not is_contradicted then count(plan, 'c', -1) end
   if is_contradicted and not was_contradicted then count(plan, 'c', 1) end
+end
+
+-- The eight bytes of a saga's number.
+local function rowid_of(plan, id)
+  return string.sub(hget(plan, HEADS, id), 1, 8)
 end
 
 local function mail_prefix(id)

@@ -1,36 +1,50 @@
 -- Reading, each from one moment.
 
--- Keys: that of the saga. Arguments: id. Answer: the row, its rest, what is given, last entry's number, then (number, entry) of each; or nothing.
-register('amends_store_load_v1', {'no-writes'}, function(keys, args)
-  local row = redis.call('HGET', keys[ROWS], args[1])
-  if not row then return {} end
-  local _, seq = struct.unpack(HEAD, redis.call('HGET', keys[HEADS], args[1]))
-  local out = {row, redis.call('HGET', keys[RESTS], args[1]), redis.call('HGET', keys[GIVEN], args[1]), number(seq)}
-  for _, text in ipairs(redis.call('HGETALL', keys[FIXED + 1])) do out[#out + 1] = text end
-  return out
-end)
+-- A row as it is answered: the saga's head, the row, and what it was submitted with.
+local function add_row(keys, out, id)
+  local n = #out
+  out[n + 1] = redis.call('HGET', keys[HEADS], id)
+  out[n + 2] = redis.call('HGET', keys[ROWS], id)
+  out[n + 3] = redis.call('HGET', keys[ENTRIES], entry_field(id, 0))
+end
 
--- Arguments: id. Answer: the row, its rest and what is given, or nothing.
-register('amends_store_row_v1', {'no-writes'}, function(keys, args)
-  local row = redis.call('HGET', keys[ROWS], args[1])
-  return row and {row, redis.call('HGET', keys[RESTS], args[1]), redis.call('HGET', keys[GIVEN], args[1])} or {}
-end)
-
--- Keys: that of the saga. Arguments: id, from, how many numbers to look at. Answer: last entry's number, then (number, entry) of each there is.
-register('amends_store_entries_v1', {'no-writes'}, function(keys, args)
-  local head = redis.call('HGET', keys[HEADS], args[1])
-  if not head then return {} end
-  local _, last = struct.unpack(HEAD, head)
-  local from, fields = tonumber(args[2]), {}
-  for seq = from, math.min(from + tonumber(args[3]) - 1, last) do fields[#fields + 1] = number(seq) end
-  local out = {number(last)}
-  if #fields == 0 then return out end
-  for nth, entry in ipairs(redis.call('HMGET', keys[FIXED + 1], unpack(fields))) do
+-- Adds number and entry of each that there is.
+local function add_entries(keys, out, id, from, to)
+  local fields = entry_fields(id, from, to)
+  for nth, entry in ipairs(fetch(keys[ENTRIES], fields, 1, #fields)) do
     if entry then
-      out[#out + 1] = fields[nth]
+      out[#out + 1] = number(from + nth - 1)
       out[#out + 1] = entry
     end
   end
+end
+
+-- Arguments: id. Answer: the row (see above), last entry's number, then (number, entry) of each; or nothing.
+register('amends_store_load_v3', {'no-writes'}, function(keys, args)
+  local head = redis.call('HGET', keys[HEADS], args[1])
+  if not head then return {} end
+  local _, last = struct.unpack(HEAD, head)
+  local out = {}
+  add_row(keys, out, args[1])
+  out[#out + 1] = number(last)
+  add_entries(keys, out, args[1], 1, last)
+  return out
+end)
+
+-- Arguments: id. Answer: the row, or nothing.
+register('amends_store_row_v3', {'no-writes'}, function(keys, args)
+  local out = {}
+  if redis.call('HEXISTS', keys[ROWS], args[1]) == 1 then add_row(keys, out, args[1]) end
+  return out
+end)
+
+-- Arguments: id, from, how many numbers to look at. Answer: last entry's number, then (number, entry) of each there is.
+register('amends_store_entries_v3', {'no-writes'}, function(keys, args)
+  local head = redis.call('HGET', keys[HEADS], args[1])
+  if not head then return {} end
+  local _, last = struct.unpack(HEAD, head)
+  local from, out = tonumber(args[2]), {number(last)}
+  add_entries(keys, out, args[1], from, math.min(from + tonumber(args[3]) - 1, last))
   return out
 end)
 
@@ -47,8 +61,8 @@ local function statuses_of(keys)
   return out
 end
 
--- Arguments: before which number (empty: none), how many, statuses (none: any). Answer: id, row, rest and what is given of each, newest first.
-register('amends_store_page_v1', {'no-writes'}, function(keys, args)
+-- Arguments: before which number (empty: none), how many, statuses (none: any). Answer: id and row of each, newest first.
+register('amends_store_page_v3', {'no-writes'}, function(keys, args)
   local before, limit, wanted = args[1], tonumber(args[2]), {}
   for nth = 3, #args do wanted[#wanted + 1] = args[nth] end
   if #wanted == 0 then wanted = statuses_of(keys) end
@@ -65,15 +79,13 @@ register('amends_store_page_v1', {'no-writes'}, function(keys, args)
   for nth = 1, math.min(limit, #found) do
     local id = found[nth][2]
     out[#out + 1] = id
-    out[#out + 1] = redis.call('HGET', keys[ROWS], id)
-    out[#out + 1] = redis.call('HGET', keys[RESTS], id)
-    out[#out + 1] = redis.call('HGET', keys[GIVEN], id)
+    add_row(keys, out, id)
   end
   return out
 end)
 
 -- Arguments: how many groups at most are looked at. Answer of each: its first member, its last, how many.
-register('amends_store_dead_v1', {'no-writes'}, function(keys, args)
+register('amends_store_dead_v3', {'no-writes'}, function(keys, args)
   local out, after = {}, '-'
   for _ = 1, tonumber(args[1]) do
     local first = redis.call('ZRANGEBYLEX', keys[DEAD], after, '+', 'LIMIT', '0', '1')[1]
@@ -92,11 +104,14 @@ end)
 local function oldest_of(keys, status)
   local prefix = status .. '\0'
   local first = redis.call('ZRANGEBYLEX', keys[STATUS], '[' .. prefix, '[' .. prefix .. string.rep('\255', 9), 'LIMIT', '0', '1')[1]
-  return first and unpack_row(redis.call('HGET', keys[ROWS], string.sub(first, #prefix + 9))).created
+  if not first then return '' end
+  local given = redis.call('HGET', keys[ENTRIES], entry_field(string.sub(first, #prefix + 9), 0))
+  local _, created = struct.unpack('>I2c0I1c0', given)
+  return created
 end
 
 -- Answer: due, oldest due (or empty), oldest open (or empty), then (field, count) of each count.
-register('amends_store_stats_v1', {'no-writes'}, function(keys, args)
+register('amends_store_stats_v3', {'no-writes'}, function(keys, args)
   local now = read_clock()
   local due = redis.call('ZCOUNT', keys[DUE], '-inf', number(now))
   local first = redis.call('ZRANGE', keys[DUE], '0', '0', 'WITHSCORES')
@@ -105,14 +120,14 @@ register('amends_store_stats_v1', {'no-writes'}, function(keys, args)
   while true do
     local owned = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if #owned == 0 then break end
-    local row = unpack_row(redis.call('HGET', keys[ROWS], owned[1]))
-    if not is_live(keys, row.node, row.epoch, now) then due = due + redis.call('ZCOUNT', keys[OWNED], owned[2], owned[2]) end
+    local class = read_row({classes = {}}, redis.call('HGET', keys[ROWS], owned[1])).class
+    if not is_live(keys, class.node, class.epoch, now) then due = due + redis.call('ZCOUNT', keys[OWNED], owned[2], owned[2]) end
     after = '(' .. owned[2]
   end
   local counts, oldest_open = redis.call('HGETALL', keys[COUNTS]), ''
   for at = 1, #counts, 2 do
     local status = string.match(counts[at], '^o%z([^%z]*)%z')
-    if status then oldest_open = earlier(oldest_open, oldest_of(keys, status) or '') end
+    if status then oldest_open = earlier(oldest_open, oldest_of(keys, status)) end
   end
   local out = {number(due), oldest_due, oldest_open}
   for _, text in ipairs(counts) do out[#out + 1] = text end

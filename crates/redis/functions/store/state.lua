@@ -12,16 +12,16 @@ local function note_run(keys, run, mark)
 end
 
 -- Arguments: the server's run, an id for a new store, whether one may be made. Answer: none | version, id, epoch, run, mark, runs.
-register('amends_store_open_v1', {'allow-oom'}, function(keys, args)
+register('amends_store_open_v3', {'allow-oom'}, function(keys, args)
   local run, id, may_make = args[1], args[2], args[3] == '1'
   local meta = redis.call('HMGET', keys[META], 'version', 'run', 'mark')
   if not meta[1] then
     if not may_make then return {'none'} end
-    redis.call('HSET', keys[META], 'version', '2', 'store', id, 'epoch', '1', 'run', run, 'runs', run .. ' 0', 'mark', '0', 'rowid', '0', 'mail', '0',
+    redis.call('HSET', keys[META], 'version', LAYOUT, 'store', id, 'epoch', '1', 'run', run, 'runs', run .. ' 0', 'mark', '0', 'rowid', '0', 'mail', '0',
       'lease', '0')
     -- A small hash is a list that each look goes through. A long value makes it a table from the beginning; no claim has an empty name.
-    redis.call('HSET', keys[CLAIMS], '', string.rep(' ', 65))
-  elseif meta[1] == '2' and meta[2] ~= run then
+    for _, key in ipairs({META, CLAIMS}) do redis.call('HSET', keys[key], '', string.rep(' ', 65)) end
+  elseif meta[1] == LAYOUT and meta[2] ~= run then
     note_run(keys, run, meta[3])
   end
   local found = redis.call('HMGET', keys[META], 'version', 'store', 'epoch', 'run', 'mark', 'runs')
@@ -32,7 +32,7 @@ register('amends_store_open_v1', {'allow-oom'}, function(keys, args)
 end)
 
 -- Proves that the store can be written. Arguments: guard. Answer: ok, mark.
-register('amends_store_touch_v1', {}, function(keys, args)
+register('amends_store_touch_v3', {}, function(keys, args)
   local plan, refusal = new_plan(keys, reader(args))
   if not plan then return refusal end
   hset(plan, META, 'touched', number(plan.mark))
@@ -41,7 +41,7 @@ end)
 
 -- People say that what was lost is lost. Arguments: the epoch they saw, the server's run, reason, who. Answer: epoch. No lease outlives it, and
 -- numbers go on far from those that may have been given already.
-register('amends_store_accept_loss_v1', {'allow-oom'}, function(keys, args)
+register('amends_store_accept_loss_v3', {'allow-oom'}, function(keys, args)
   local seen, run, reason, by = args[1], args[2], args[3], args[4]
   local meta = redis.call('HMGET', keys[META], 'epoch', 'mark', 'rowid', 'mail')
   if not meta[1] then return {'none'} end

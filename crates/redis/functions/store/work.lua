@@ -23,13 +23,11 @@ local function give(plan, node, epoch, ids)
   for _, id in ipairs(ids) do
     local old = get_row(plan, id)
     if old then
-      local new = copy(old)
-      new.epoch, new.node = epoch, node
-      -- Whether it has mail is known by its own key, which is not at hand; the index of waiting mail knows too.
-      local mails = oldest_mail(plan, id) and 1 or 0
-      set_row(plan, id, old, new, mails, mails)
+      local rowid = rowid_of(plan, id)
+      local class = class_but(plan, old.class, {epoch = epoch, node = node})
+      set_row(plan, id, rowid, old, row_with(old, old.mails, old.held, old.due, class))
       out[#out + 1] = id
-      out[#out + 1] = old.rowid
+      out[#out + 1] = number((struct.unpack('>I8', rowid)))
     end
   end
   return out
@@ -48,7 +46,7 @@ local function forget_granted(plan, epoch)
 end
 
 -- Arguments: guard, node, epoch, number of the request, limit. Answer: ok, mark, and (id, number) of each saga.
-register('amends_store_claim_due_v1', {}, function(keys, args)
+register('amends_store_claim_due_v3', {}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
@@ -68,7 +66,7 @@ local function lapsed(plan, now, limit)
     local first = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if #first == 0 then break end
     local row, epoch = get_row(plan, first[1]), first[2]
-    if not row or not is_live(keys, row.node, row.epoch, now) then
+    if not row or not is_live(keys, row.class.node, row.class.epoch, now) then
       local found = redis.call('ZRANGEBYSCORE', keys[OWNED], epoch, epoch, 'LIMIT', '0', number(limit - #ids))
       for _, id in ipairs(found) do ids[#ids + 1] = id end
     end
@@ -77,7 +75,7 @@ local function lapsed(plan, now, limit)
   return ids
 end
 
-register('amends_store_take_over_v1', {}, function(keys, args)
+register('amends_store_take_over_v3', {}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
@@ -90,7 +88,7 @@ register('amends_store_take_over_v1', {}, function(keys, args)
 end)
 
 -- Arguments: guard, node, epoch, id. Answer: ok, mark, yes | no.
-register('amends_store_claim_v1', {}, function(keys, args)
+register('amends_store_claim_v3', {}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
@@ -98,8 +96,9 @@ register('amends_store_claim_v1', {}, function(keys, args)
   local now = read_clock()
   local row = get_row(plan, id)
   if not row or not is_live(keys, node, epoch, now) then return answer(plan, {'no'}) end
-  if row.epoch == epoch then return answer(plan, {'yes'}) end
-  if row.epoch ~= '' and is_live(keys, row.node, row.epoch, now) then return answer(plan, {'no'}) end
+  local class = row.class
+  if class.epoch == epoch then return answer(plan, {'yes'}) end
+  if class.epoch ~= '' and is_live(keys, class.node, class.epoch, now) then return answer(plan, {'no'}) end
   give(plan, node, epoch, {id})
   return answer(plan, {'yes'})
 end)
@@ -120,7 +119,7 @@ end
 
 -- Arguments: guard, node, milliseconds. Answer: ok, mark, epoch, until when. Epochs are never below the clock, so that they grow also where
 -- the store has lost the last ones.
-register('amends_store_join_v1', {'allow-oom'}, function(keys, args)
+register('amends_store_join_v3', {'allow-oom'}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
@@ -137,7 +136,7 @@ register('amends_store_join_v1', {'allow-oom'}, function(keys, args)
 end)
 
 -- Arguments: guard, node, epoch, milliseconds. Answer: ok, mark, until when; or over.
-register('amends_store_renew_v1', {'allow-oom'}, function(keys, args)
+register('amends_store_renew_v3', {'allow-oom'}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end
@@ -150,7 +149,7 @@ register('amends_store_renew_v1', {'allow-oom'}, function(keys, args)
 end)
 
 -- Arguments: guard, node, epoch.
-register('amends_store_leave_v1', {'allow-oom'}, function(keys, args)
+register('amends_store_leave_v3', {'allow-oom'}, function(keys, args)
   local take = reader(args)
   local plan, refusal = new_plan(keys, take)
   if not plan then return refusal end

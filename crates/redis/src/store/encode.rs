@@ -1,7 +1,7 @@
 //! Rows and entries as bytes.
 //!
-//! A row is what the functions have to know of it, packed as `functions/store/plan.lua` says, and two texts that they keep unread: what a
-//! saga was submitted with, and what its engine last wrote.
+//! A row is what the functions have to know of it, packed as `functions/store/plan.lua` says, and behind that what they keep unread. What a
+//! saga was submitted with is its entry 0.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,9 @@ struct Rest<'a> {
     updated_at: Time,
 }
 
-/// A row as engines send it: the words of `read_row` in `functions/store/plan.lua`, each behind its length; and its rest.
-pub(super) fn written(row: &Row) -> Result<[Vec<u8>; 2], Error> {
+/// A row as engines send it, and as it is stored if no mail waits: what `read_row` in `functions/store/plan.lua` reads, and its rest. `seq` is that
+/// of the last entry with it; `claims` are those that it holds.
+pub(super) fn written(row: &Row, seq: u64, claims: &[String]) -> Result<Vec<u8>, Error> {
     let rest = Rest {
         business_state: Cow::Borrowed(&row.business_state),
         step: row.step.as_deref().map(Cow::Borrowed),
@@ -48,21 +49,57 @@ pub(super) fn written(row: &Row) -> Result<[Vec<u8>; 2], Error> {
         None => ("", None),
     };
     let dead = if row.status == Row::DEAD { dead_member(row)? } else { Vec::new() };
-    let mut packed = Packer::with_capacity(160);
-    packed.long(word(&row.status)?.as_bytes()).long(word(&row.saga)?.as_bytes());
-    packed.time(Some(row.created_at)).time(row.due_at).time(row.ended_at);
-    packed.short(epoch.map_or_else(String::new, |epoch| epoch.to_string()).as_bytes());
-    packed.long(word(node)?.as_bytes());
-    packed.short(if row.contradictions > 0 { b"1" } else { b"0" });
-    packed.long(&dead);
-    Ok([packed.0, json(&rest)])
+    let mut class = Packer::with_capacity(80);
+    class.short(epoch.map_or_else(String::new, |epoch| epoch.to_string()).as_bytes());
+    class.long(word(node)?.as_bytes());
+    // Not pruned: whoever writes a row may have written entries too.
+    class.0.extend(if row.contradictions > 0 { b"01" } else { b"00" });
+    class.long(word(&row.status)?.as_bytes()).long(word(&row.saga)?.as_bytes()).long(&dead);
+    let mut packed = Packer::with_capacity(400);
+    packed.0.extend(0_u32.to_be_bytes());
+    packed.longer(&held(claims));
+    packed.time(row.due_at).time(row.ended_at).long(&class.0);
+    packed.short(seq.to_string().as_bytes());
+    packed.0.extend(json(&rest));
+    Ok(packed.0)
 }
 
-/// What a saga was submitted with, behind its fingerprint.
+/// Claims as a row names them: each once.
+fn held(claims: &[String]) -> Vec<u8> {
+    let mut held = Packer::with_capacity(0);
+    for (nth, claim) in claims.iter().enumerate() {
+        if !claims[..nth].contains(claim) {
+            held.long(claim.as_bytes());
+        }
+    }
+    held.0
+}
+
+/// How a claim of a saga is noted: since when, and whose it is.
+pub(super) fn hold(since: Time, id: &SagaId) -> Vec<u8> {
+    let mut packed = Packer::with_capacity(64);
+    packed.time(Some(since)).long(id.as_str().as_bytes());
+    packed.0
+}
+
+/// What a saga's head holds: its number, and its last entry.
+pub(super) fn head(rowid: u64, seq: u64) -> [u8; 16] {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&rowid.to_be_bytes());
+    head[8..].copy_from_slice(&seq.to_be_bytes());
+    head
+}
+
+/// The field that an entry stands under.
+pub(super) fn field(id: &SagaId, seq: u64) -> String {
+    format!("{id}/{seq}")
+}
+
+/// What a saga was submitted with, behind its fingerprint and when that was.
 pub(super) fn given(row: &Row, fingerprint: &str) -> Result<Vec<u8>, Error> {
     let fixed = Fixed { definition_version: row.definition_version, digest: Cow::Borrowed(&row.digest) };
     let mut packed = Packer::with_capacity(200);
-    packed.long(word(fingerprint)?.as_bytes());
+    packed.long(word(fingerprint)?.as_bytes()).time(Some(row.created_at));
     packed.0.extend(json(&fixed));
     Ok(packed.0)
 }
@@ -72,10 +109,10 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Words behind their lengths.
-pub(super) struct Packer(pub(super) Vec<u8>);
+struct Packer(Vec<u8>);
 
 impl Packer {
-    pub(super) fn with_capacity(bytes: usize) -> Self {
+    fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
 
@@ -87,15 +124,23 @@ impl Packer {
     }
 
     /// A word of less than 65,536 bytes.
-    pub(super) fn long(&mut self, word: &[u8]) -> &mut Self {
+    fn long(&mut self, word: &[u8]) -> &mut Self {
         let length = u16::try_from(word.len()).expect("invariant: names are at most 4,096 bytes long");
         self.0.extend(length.to_be_bytes());
         self.0.extend(word);
         self
     }
 
+    /// A word of less than 4 GiB.
+    fn longer(&mut self, word: &[u8]) -> &mut Self {
+        let length = u32::try_from(word.len()).expect("invariant: calls are far smaller");
+        self.0.extend(length.to_be_bytes());
+        self.0.extend(word);
+        self
+    }
+
     /// A time; none is an empty word.
-    pub(super) fn time(&mut self, time: Option<Time>) -> &mut Self {
+    fn time(&mut self, time: Option<Time>) -> &mut Self {
         self.short(time.map_or_else(String::new, |time| time.0.to_string()).as_bytes())
     }
 }
@@ -109,21 +154,22 @@ pub(super) fn word(text: &str) -> Result<&str, Error> {
     Err(Error::new(Kind::Refused, format!("{shown:?} is too long, or has a NUL, for the store's index")))
 }
 
-/// Reads a row as functions answer it: what they know of it, its rest, what the saga was submitted with.
+/// Reads a row as functions answer it: the saga's head, the row, what the saga was submitted with.
 pub(super) fn row(id: SagaId, words: &mut Words) -> Result<Row, Error> {
-    let (bytes, rest, given) = (&words.next()?, &words.next()?, &words.next()?);
-    let mut packed = Packed { bytes, id: &id };
-    let rowid = packed.number(1)?;
-    let seq = packed.number(1)?;
-    let created_at = packed.time()?.unwrap_or_default();
+    let (head, bytes, given) = (&words.next()?, &words.next()?, &words.next()?);
+    let rowid = u64::from_be_bytes(*head.first_chunk().ok_or_else(|| damaged(&id))?);
+    let mut packed = Packed { bytes: bytes.get(4..).ok_or_else(|| damaged(&id))?, id: &id };
+    let _held = packed.take(4)?;
     let (due_at, ended_at) = (packed.time()?, packed.time()?);
-    let epoch = packed.text(1)?;
-    let (_pruned, _contradicted) = (packed.take(1)?, packed.take(1)?);
-    let (node, status, saga) = (packed.text(2)?, packed.text(2)?, packed.text(2)?);
-    let _dead = packed.take(2)?;
-    let rest: Rest<'_> = serde_json::from_slice(rest).map_err(|_| damaged(&id))?;
+    let mut class = Packed { bytes: packed.take(2)?, id: &id };
+    let (epoch, node) = (class.text(1)?, class.text(2)?);
+    let _pruned_and_contradicted = class.split(2)?;
+    let (status, saga) = (class.text(2)?, class.text(2)?);
+    let seq = packed.number(1)?;
+    let rest: Rest<'_> = serde_json::from_slice(packed.bytes).map_err(|_| damaged(&id))?;
     let mut given = Packed { bytes: given, id: &id };
     given.take(2)?;
+    let created_at = given.time()?.unwrap_or_default();
     let fixed: Fixed<'_> = serde_json::from_slice(given.bytes).map_err(|_| damaged(&id))?;
     let owner = match epoch.as_str() {
         "" => None,
@@ -165,11 +211,13 @@ struct Packed<'a> {
 impl<'a> Packed<'a> {
     /// The next word, whose length has so many bytes.
     fn take(&mut self, size: usize) -> Result<&'a [u8], Error> {
-        let split = self.bytes.split_at_checked(size).and_then(|(length, rest)| {
-            let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-            rest.split_at_checked(length)
-        });
-        let (word, rest) = split.ok_or_else(|| damaged(self.id))?;
+        let length = self.split(size)?.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        self.split(length)
+    }
+
+    /// The next so many bytes.
+    fn split(&mut self, bytes: usize) -> Result<&'a [u8], Error> {
+        let (word, rest) = self.bytes.split_at_checked(bytes).ok_or_else(|| damaged(self.id))?;
         self.bytes = rest;
         Ok(word)
     }

@@ -1,20 +1,19 @@
 //! Committing batches, and reading journals.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use amends_core::{SagaId, Time};
 use amends_store::{
-    Advance, Advanced, Error, Holder, Item, Journal, Kind, Outcome, Row, Stored, StoredEntry, Submission,
-    Submitted,
+    Advanced, Error, Holder, Item, Journal, Kind, Outcome, Row, Stored, StoredEntry, Submitted,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use redis::Value;
 
-use super::encode::{self, Packer};
-use super::library::{COMMIT, ENTRIES, LOAD, PARK, saga_key};
+use super::call::{CommitCall, saga_of};
+use super::library::{COMMIT, ENTRIES, ENTRIES_KEY, LOAD, PARK};
 use super::words::{Arguments, Words, unreadable};
-use super::{RedisStore, library};
+use super::{RedisStore, encode, library};
 
 /// Items of one call: the server does nothing else while it runs, so that it must be short.
 const CALL_ITEMS_MAX: usize = 100;
@@ -55,7 +54,7 @@ impl Journal for RedisStore {
         // What replicas must have is not said to stand before they have it.
         self.link.settled().await?;
         let mut get = redis::cmd("HGET");
-        get.arg(saga_key(id)).arg(seq);
+        get.arg(ENTRIES_KEY).arg(encode::field(id, seq));
         match self.link.ask(get).await? {
             Value::Nil => Ok(None),
             Value::BulkString(bytes) => {
@@ -68,7 +67,7 @@ impl Journal for RedisStore {
     async fn load(&self, id: &SagaId) -> Result<Option<Stored>, Error> {
         let mut arguments = Arguments::default();
         arguments.add(id.as_str());
-        let mut words = self.link.read(&LOAD, &[saga_key(id)], &arguments).await?;
+        let mut words = self.link.read(&LOAD, &arguments).await?;
         if words.left() == 0 {
             return Ok(None);
         }
@@ -86,7 +85,7 @@ impl Journal for RedisStore {
             let look = ENTRIES_MAX.min((limit - found.len()) as u64);
             let mut arguments = Arguments::default();
             arguments.add(id.as_str()).number(from).number(look);
-            let mut words = self.link.read(&ENTRIES, &[saga_key(id)], &arguments).await?;
+            let mut words = self.link.read(&ENTRIES, &arguments).await?;
             if words.left() == 0 {
                 break;
             }
@@ -101,11 +100,10 @@ impl Journal for RedisStore {
     }
 
     async fn park(&self, row: Row) -> Result<(), Error> {
-        let key = saga_key(&row.id);
-        let [written, rest] = encode::written(&Row { owner: None, ..row.clone() })?;
+        let written = encode::written(&Row { owner: None, ..row.clone() }, row.seq, &[])?;
         let mut arguments = Arguments::default();
-        arguments.add(row.id.as_str()).number(row.rowid).add(written).add(rest);
-        self.link.write(&PARK, &[key], &arguments).await.map(drop)
+        arguments.add(row.id.as_str()).add(row.rowid.to_be_bytes()).add(written);
+        self.link.write(&PARK, &arguments).await.map(drop)
     }
 }
 
@@ -122,10 +120,9 @@ fn entries(id: &SagaId, words: &mut Words) -> Result<Vec<StoredEntry>, Error> {
 impl RedisStore {
     /// One call. `lost`: sagas of which an earlier part was not committed.
     async fn commit_part(&self, part: &[Item], lost: &HashSet<SagaId>) -> Vec<Outcome> {
-        let mut call = CommitCall::default();
+        let mut call = CommitCall::of(part);
         let checked: Vec<Option<Error>> = part.iter().map(|item| call.add(item, lost).err()).collect();
-        let (keys, arguments) = call.finish();
-        let mut words = self.link.write(&COMMIT, &keys, &arguments).await;
+        let mut words = self.link.write(&COMMIT, &call.finish()).await;
         if words.is_ok() {
             self.link.count_commit(part.len());
         }
@@ -159,13 +156,6 @@ fn parts(batch: &[Item]) -> Vec<&[Item]> {
     parts
 }
 
-fn saga_of(item: &Item) -> &SagaId {
-    match item {
-        Item::Submit(submission) => &submission.row.id,
-        Item::Advance(advance) => &advance.id,
-    }
-}
-
 fn size_of(item: &Item) -> usize {
     match item {
         Item::Submit(submission) => submission.entries.iter().map(|entry| entry.body.len()).sum(),
@@ -178,119 +168,6 @@ fn size_of(item: &Item) -> usize {
 
 fn is_committed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Advanced(Advanced::Committed))
-}
-
-/// A call of the commit function while its items are added; `functions/store/commit.lua` says its form.
-#[derive(Default)]
-struct CommitCall {
-    keys: Vec<Vec<u8>>,
-    ids: Arguments,
-    /// Of each saga, whether a row of it is written over the one there is.
-    wants: Vec<u8>,
-    places: HashMap<SagaId, usize>,
-    claims: Arguments,
-    items: Arguments,
-}
-
-impl CommitCall {
-    /// Adds an item. One that is refused is added as such: what stands on it must not be committed.
-    fn add(&mut self, item: &Item, lost: &HashSet<SagaId>) -> Result<(), Error> {
-        let is_first = !self.places.contains_key(saga_of(item));
-        let place = self.place(saga_of(item));
-        let is_advance = matches!(item, Item::Advance(_));
-        if is_first && is_advance && lost.contains(saga_of(item)) {
-            self.refuse(place);
-        }
-        let added = item.check().and_then(|()| match item {
-            Item::Submit(submission) => self.add_submission(place, submission),
-            Item::Advance(advance) => self.add_advance(place, advance),
-        });
-        if added.is_err() && is_advance {
-            self.refuse(place);
-        }
-        added
-    }
-
-    fn add_submission(&mut self, place: usize, submission: &Submission) -> Result<(), Error> {
-        let Submission { row, entries, claims, fingerprint, nonce } = submission;
-        let given = encode::given(row, fingerprint)?;
-        let [row, rest] = encode::written(row)?;
-        self.items.add(header(b's', place, claims, entries).0).add(row).add(rest).add(given);
-        self.add_claims(claims);
-        self.add_entries(entries, *nonce);
-        Ok(())
-    }
-
-    fn add_advance(&mut self, place: usize, advance: &Advance) -> Result<(), Error> {
-        let Advance { id: _, rowid, after, entries, row, release_claims, take_claims, mail, nonce } = advance;
-        let row = row.as_ref().map(encode::written).transpose()?;
-        let mut header = header(b'a', place, take_claims, entries);
-        header.0.extend(count(mail.len()));
-        header.0.extend([u8::from(row.is_some()), u8::from(*release_claims)]);
-        header.0.extend(rowid.to_be_bytes());
-        header.0.extend(after.to_be_bytes());
-        header.time(Some(advance.at()));
-        self.items.add(header.0);
-        if let Some([row, rest]) = row {
-            self.wants[place - 1] = b'1';
-            self.items.add(row).add(rest);
-        }
-        for (mail, answer) in mail {
-            self.items.number(mail).add(answer.as_slice());
-        }
-        self.add_claims(take_claims);
-        self.add_entries(entries, *nonce);
-        Ok(())
-    }
-
-    fn add_claims(&mut self, claims: &[String]) {
-        for claim in claims {
-            self.claims.add(claim.as_bytes());
-        }
-    }
-
-    fn add_entries(&mut self, entries: &[StoredEntry], nonce: u64) {
-        for entry in entries {
-            self.items.add(encode::entry(entry, nonce));
-        }
-    }
-
-    fn refuse(&mut self, place: usize) {
-        self.items.add(header(b'x', place, &[], &[]).0);
-    }
-
-    /// The place of a saga, counted from 1 as Lua does.
-    fn place(&mut self, id: &SagaId) -> usize {
-        if let Some(place) = self.places.get(id) {
-            return *place;
-        }
-        self.keys.push(saga_key(id));
-        self.ids.add(id.as_str());
-        self.wants.push(b'0');
-        self.places.insert(id.clone(), self.keys.len());
-        self.keys.len()
-    }
-
-    /// The keys of the sagas, and the arguments.
-    fn finish(self) -> (Vec<Vec<u8>>, Arguments) {
-        let mut arguments = self.ids;
-        arguments.add(self.wants).number(self.claims.len()).append(self.claims).append(self.items);
-        (self.keys, arguments)
-    }
-}
-
-/// What every item begins with.
-fn header(kind: u8, place: usize, claims: &[String], entries: &[StoredEntry]) -> Packer {
-    let mut header = Packer::with_capacity(96);
-    header.0.push(kind);
-    for number in [place, claims.len(), entries.len()] {
-        header.0.extend(count(number));
-    }
-    header
-}
-
-fn count(number: usize) -> [u8; 4] {
-    u32::try_from(number).expect("invariant: calls are far smaller").to_be_bytes()
 }
 
 /// Reads the answer to one item.

@@ -8,7 +8,7 @@ use redis::Value;
 
 use super::error::{Call, store_error};
 use super::health::Health;
-use super::library::{FIXED, OPEN, TOUCH};
+use super::library::{KEYS, OPEN, TOUCH};
 use super::options::Wait;
 use super::seen::{Found, Seen, SeenFile};
 use super::words::{Arguments, Words};
@@ -89,37 +89,34 @@ impl Link {
         self.commit_items.fetch_add(items as u64, Ordering::Relaxed);
     }
 
-    /// A function that writes what somebody relies on, with the keys of these sagas: it has reached the replicas asked for.
+    /// A function that writes what somebody relies on: it has reached the replicas asked for.
     pub(super) async fn write(
         self: &Arc<Self>,
         function: &Function,
-        sagas: &[Vec<u8>],
         arguments: &Arguments,
     ) -> Result<Words, Error> {
-        self.write_to(self.wait, function, sagas, arguments).await
+        self.write_to(self.wait, function, arguments).await
     }
 
     /// A function that writes what is made good by itself when it is lost, such as a lease: on the primary.
     pub(super) async fn write_here(
         self: &Arc<Self>,
         function: &Function,
-        sagas: &[Vec<u8>],
         arguments: &Arguments,
     ) -> Result<Words, Error> {
-        self.write_to(None, function, sagas, arguments).await
+        self.write_to(None, function, arguments).await
     }
 
     async fn write_to(
         self: &Arc<Self>,
         wait: Option<Wait>,
         function: &Function,
-        sagas: &[Vec<u8>],
         arguments: &Arguments,
     ) -> Result<Words, Error> {
-        let written = self.try_write(wait, function, sagas, arguments).await;
+        let written = self.try_write(wait, function, arguments).await;
         let written = match written {
             // Nothing was written: another node has noted a run of the server that this one had not heard of.
-            Err(Refusal::OtherRun) => self.try_write(wait, function, sagas, arguments).await,
+            Err(Refusal::OtherRun) => self.try_write(wait, function, arguments).await,
             other => other,
         };
         written.map_err(|refusal| match refusal {
@@ -139,7 +136,6 @@ impl Link {
         self: &Arc<Self>,
         wait: Option<Wait>,
         function: &Function,
-        sagas: &[Vec<u8>],
         arguments: &Arguments,
     ) -> Result<Words, Refusal> {
         self.health.is_whole()?;
@@ -153,7 +149,7 @@ impl Link {
         let mark = self.mark().to_string();
         let guard = [&store, &epoch, &run, &mark].map(|word| word.as_bytes());
         let args: Vec<&[u8]> = guard.into_iter().chain(arguments.as_words()).collect();
-        let keys = keys(sagas);
+        let keys = KEYS.map(str::as_bytes);
         let (value, replicas) = match wait {
             None => (self.client.call(function, &keys, &args).await, None),
             Some(wait) => {
@@ -211,7 +207,7 @@ impl Link {
         match self.wait {
             None => Ok(()),
             Some(_) => {
-                self.write(&TOUCH, &[], &Arguments::default()).await.map(drop).map_err(|error| Error {
+                self.write(&TOUCH, &Arguments::default()).await.map(drop).map_err(|error| Error {
                     // Nothing hangs on the touch itself.
                     kind: if error.kind == Kind::Indeterminate { Kind::Unavailable } else { error.kind },
                     ..error
@@ -221,14 +217,9 @@ impl Link {
     }
 
     /// A function that reads.
-    pub(super) async fn read(
-        &self,
-        function: &Function,
-        sagas: &[Vec<u8>],
-        arguments: &Arguments,
-    ) -> Result<Words, Error> {
+    pub(super) async fn read(&self, function: &Function, arguments: &Arguments) -> Result<Words, Error> {
         let args: Vec<&[u8]> = arguments.as_words().collect();
-        let answer = self.client.call(function, &keys(sagas), &args).await;
+        let answer = self.client.call(function, &KEYS.map(str::as_bytes), &args).await;
         Words::read(function.name, answer.map_err(|e| self.note(e, Call::Reads))?)
     }
 
@@ -320,10 +311,6 @@ impl From<Error> for Refusal {
     }
 }
 
-fn keys(sagas: &[Vec<u8>]) -> Vec<&[u8]> {
-    FIXED.iter().map(|key| key.as_bytes()).chain(sagas.iter().map(Vec::as_slice)).collect()
-}
-
 fn loss_of(found: &Found) -> Option<Loss> {
     found.loss.map(|rowid_max| Loss { number: found.seen.epoch, rowid_max })
 }
@@ -337,7 +324,7 @@ pub(super) async fn look(client: &Client, may_make: bool) -> Result<Option<Found
     let run = run_of(client).await?;
     let id = uuid::Uuid::new_v4().simple().to_string();
     let args = [run.as_str(), id.as_str(), if may_make { "1" } else { "0" }].map(str::as_bytes);
-    let answer = client.call(&OPEN, &keys(&[]), &args).await;
+    let answer = client.call(&OPEN, &KEYS.map(str::as_bytes), &args).await;
     Found::read(Words::read(OPEN.name, answer.map_err(|e| store_error(e, Call::Reads))?)?)
 }
 

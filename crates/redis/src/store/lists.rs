@@ -58,7 +58,7 @@ impl Lists for RedisStore {
     async fn row(&self, id: &SagaId) -> Result<Option<Row>, Error> {
         let mut arguments = Arguments::default();
         arguments.add(id.as_str());
-        let mut words = self.link.read(&ROW, &[], &arguments).await?;
+        let mut words = self.link.read(&ROW, &arguments).await?;
         if words.left() == 0 {
             return Ok(None);
         }
@@ -68,7 +68,7 @@ impl Lists for RedisStore {
     async fn dead_groups(&self, limit: usize) -> Result<Vec<DeadGroup>, Error> {
         let mut arguments = Arguments::default();
         arguments.number(GROUPS_MAX);
-        let mut words = self.link.read(&DEAD, &[], &arguments).await?;
+        let mut words = self.link.read(&DEAD, &arguments).await?;
         let mut groups = Vec::new();
         while words.left() > 0 {
             let (first, last) = (words.next()?, words.next()?);
@@ -85,7 +85,7 @@ impl Lists for RedisStore {
     }
 
     async fn stats(&self, _now: Time) -> Result<Stats, Error> {
-        let mut words = self.link.read(&STATS, &[], &Arguments::default()).await?;
+        let mut words = self.link.read(&STATS, &Arguments::default()).await?;
         let (due, oldest_due, oldest_open) = (words.number()?, words.time()?, words.time()?);
         let mut stats = Stats { due, oldest_due, oldest_open, ..Stats::default() };
         let (mut open, mut ended) = (BTreeMap::new(), BTreeMap::new());
@@ -124,7 +124,7 @@ impl RedisStore {
         for status in wanted {
             arguments.add(status.as_bytes());
         }
-        let mut words: Words = self.link.read(&PAGE, &[], &arguments).await?;
+        let mut words: Words = self.link.read(&PAGE, &arguments).await?;
         let mut rows = Vec::with_capacity(words.left() / 4);
         while words.left() > 0 {
             let id = words.id()?;

@@ -3,6 +3,7 @@
 //! A batch is one function call, decided first and written then; every write says which store, run and mark its node knows, so that a store
 //! that went back in time is never written. See `docs/adr/0008-redis-store-layout.md` for what lives where and why.
 
+mod call;
 mod encode;
 mod error;
 mod health;
@@ -87,7 +88,7 @@ impl RedisStore {
         }
         let seen = &found.seen;
         let epoch = seen.epoch.to_string();
-        let keys = library::FIXED.map(str::as_bytes);
+        let keys = library::KEYS.map(str::as_bytes);
         let args = [&epoch, &seen.run, reason, by].map(str::as_bytes);
         let answer = client.call(&ACCEPT_LOSS, &keys, &args).await;
         let mut words =

@@ -15,7 +15,7 @@ impl Nodes for RedisStore {
         self.link.adopt().await?;
         let mut arguments = Arguments::default();
         arguments.add(node).number(ttl_ms);
-        let mut words = self.link.write_here(&JOIN, &[], &arguments).await?;
+        let mut words = self.link.write_here(&JOIN, &arguments).await?;
         let (epoch, expires_at) = (words.number()?, Time(words.number()?));
         Ok(NodeLease { node: node.to_owned(), epoch, expires_at })
     }
@@ -23,7 +23,7 @@ impl Nodes for RedisStore {
     async fn renew(&self, lease: &NodeLease, ttl_ms: u64, _now: Time) -> Result<Option<NodeLease>, Error> {
         let mut arguments = Arguments::default();
         arguments.add(lease.node.as_str()).number(lease.epoch).number(ttl_ms);
-        let mut words = self.link.write_here(&RENEW, &[], &arguments).await?;
+        let mut words = self.link.write_here(&RENEW, &arguments).await?;
         if words.text()? == "over" {
             return Ok(None);
         }
@@ -35,7 +35,7 @@ impl Nodes for RedisStore {
     async fn leave(&self, lease: &NodeLease) -> Result<(), Error> {
         let mut arguments = Arguments::default();
         arguments.add(lease.node.as_str()).number(lease.epoch);
-        self.link.write_here(&LEAVE, &[], &arguments).await?;
+        self.link.write_here(&LEAVE, &arguments).await?;
         self.link.remember().await;
         Ok(())
     }

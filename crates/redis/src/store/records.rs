@@ -7,9 +7,7 @@ use redis::Value;
 use serde::{Deserialize, Serialize};
 
 use super::RedisStore;
-use super::library::{
-    ANSWERS, DEFINITIONS, DIGESTS, ENDED, MINE, POST, PRUNE, REGISTER, VERSIONS, WAITING, saga_key,
-};
+use super::library::{ANSWERS, DEFINITIONS, DIGESTS, ENDED, MINE, POST, PRUNE, REGISTER, VERSIONS, WAITING};
 use super::words::{Arguments, Words, unreadable};
 use super::work::read_due;
 
@@ -24,7 +22,7 @@ impl Mailbox for RedisStore {
     async fn post(&self, id: &SagaId, input_id: &str, body: &[u8], now: Time) -> Result<Option<u64>, Error> {
         let mut arguments = Arguments::default();
         arguments.add(id.as_str()).add(input_id).add(body).time(Some(now));
-        let mut words = self.link.write(&POST, &[saga_key(id)], &arguments).await?;
+        let mut words = self.link.write(&POST, &arguments).await?;
         let answer = words.text()?;
         if answer == "none" {
             return Ok(None);
@@ -35,7 +33,7 @@ impl Mailbox for RedisStore {
     async fn waiting(&self, id: &SagaId, limit: usize) -> Result<Vec<Mail>, Error> {
         let mut arguments = Arguments::default();
         arguments.add(id.as_str()).number(limit.min(PART_MAX));
-        let mut words = self.link.read(&WAITING, &[], &arguments).await?;
+        let mut words = self.link.read(&WAITING, &arguments).await?;
         let mut mails = Vec::new();
         while words.left() > 0 {
             let number = words.number()?;
@@ -47,7 +45,7 @@ impl Mailbox for RedisStore {
     async fn mine(&self, lease: &NodeLease, limit: usize) -> Result<Vec<Due>, Error> {
         let mut arguments = Arguments::default();
         arguments.number(lease.epoch).number(limit.min(PART_MAX * 10));
-        let mut words = self.link.read(&MINE, &[], &arguments).await?;
+        let mut words = self.link.read(&MINE, &arguments).await?;
         read_due(&mut words)
     }
 
@@ -112,7 +110,7 @@ impl Definitions for RedisStore {
         let kept = serde_json::to_vec(&kept).expect("invariant: plain data always encodes");
         let mut arguments = Arguments::default();
         arguments.add(place).add(digest_new.as_str()).add(kept);
-        let mut words = self.link.write(&REGISTER, &[], &arguments).await?;
+        let mut words = self.link.write(&REGISTER, &arguments).await?;
         if words.text()? == "new" {
             return Ok(Ok(true));
         }
@@ -183,18 +181,17 @@ impl Retention for RedisStore {
         let limit = limit.min(PRUNE_MAX);
         let mut arguments = Arguments::default();
         arguments.time(Some(ended_before)).number(limit);
-        let mut words = self.link.read(&ENDED, &[], &arguments).await?;
+        let mut words = self.link.read(&ENDED, &arguments).await?;
         let mut ids = Vec::new();
         while words.left() > 0 {
             ids.push(words.id()?);
         }
-        let keys: Vec<Vec<u8>> = ids.iter().map(saga_key).collect();
         let mut arguments = Arguments::default();
         arguments.time(Some(ended_before)).number(limit - ids.len()).number(ids.len());
         for id in &ids {
             arguments.add(id.as_str());
         }
-        let mut words = self.link.write_here(&PRUNE, &keys, &arguments).await?;
+        let mut words = self.link.write_here(&PRUNE, &arguments).await?;
         let (sagas, mails): (usize, usize) = (words.number()?, words.number()?);
         Ok(sagas + mails)
     }

@@ -46,9 +46,9 @@ impl Found {
         if version == "none" {
             return Ok(None);
         }
-        if version != "2" {
+        if version != "3" {
             let message = format!(
-                "the store is of version {version}, and this program knows version 2: use the program that made it, or begin with an empty server"
+                "the store is of version {version}, and this program knows version 3: use the program that made it, or begin with an empty server"
             );
             return Err(Error::new(Kind::Refused, message));
         }

@@ -32,7 +32,7 @@ impl Link {
 
     async fn try_again(self: &Arc<Self>, ailment: Ailment) -> Result<(), Error> {
         match ailment {
-            Ailment::Unwritable => self.write(&TOUCH, &[], &Arguments::default()).await.map(drop),
+            Ailment::Unwritable => self.write(&TOUCH, &Arguments::default()).await.map(drop),
             Ailment::Lost => self.look_again().await.map(drop),
         }
     }

@@ -28,7 +28,7 @@ impl Work for RedisStore {
         self.link.health.takes_work()?;
         let mut arguments = Arguments::default();
         arguments.add(lease.node.as_str()).number(lease.epoch).add(id.as_str());
-        let mut words = self.link.write_here(&CLAIM, &[], &arguments).await?;
+        let mut words = self.link.write_here(&CLAIM, &arguments).await?;
         Ok(words.text()? == "yes")
     }
 
@@ -64,7 +64,7 @@ impl RedisStore {
         let mut request = request.lock().await;
         let mut arguments = Arguments::default();
         arguments.add(lease.node.as_str()).number(lease.epoch).number(*request).number(limit.min(CLAIM_MAX));
-        let mut words = self.link.write_here(function, &[], &arguments).await?;
+        let mut words = self.link.write_here(function, &arguments).await?;
         *request += 1;
         read_due(&mut words)
     }

@@ -8,17 +8,17 @@ use amends_store::{Error, Item, Kind, Outcome};
 use tokio::time::timeout;
 
 use crate::PostgresStore;
-use crate::error;
-use crate::look::{Looked, look};
+use crate::look::look;
 use crate::pool::{ANSWER_MAX, Pool, RACES_MAX};
 use crate::unsure::Unsure;
 use crate::write::{Undone, write};
+use crate::{error, expected};
 
 /// The longest pause before a batch that lost a race is tried again.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Numbers have one bit less here.
-const NUMBER_MAX: u64 = i64::MAX.cast_unsigned();
+pub(crate) const NUMBER_MAX: u64 = i64::MAX.cast_unsigned();
 
 impl PostgresStore {
     /// Commits a batch: all its items that can be, or none.
@@ -28,7 +28,17 @@ impl PostgresStore {
         }
         let mut races = 0;
         loop {
-            let error = match attempt(&self.pool, &self.unsure, batch).await {
+            // Whoever lost a race is told by a look what it lost.
+            let expected = match races {
+                0 => expected::commit(&self.pool, &self.unsure, batch).await,
+                _ => Ok(None),
+            };
+            let tried = match expected {
+                Ok(Some(outcomes)) => Ok(outcomes),
+                Ok(None) => attempt(&self.pool, &self.unsure, batch).await,
+                Err(undone) => Err(undone),
+            };
+            let error = match tried {
                 Ok(outcomes) => {
                     self.commits.fetch_add(1, Ordering::Relaxed);
                     self.items.fetch_add(u64::try_from(batch.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -54,14 +64,13 @@ impl PostgresStore {
     }
 }
 
-/// Tries once. Dropped on its way, it may have committed or not.
+/// Tries once, item by item. Dropped on its way, it may have committed or not.
 async fn attempt(pool: &Pool, unsure: &Unsure, batch: &[Item]) -> Result<Vec<Outcome>, Undone> {
     let mut conn = pool.take().await.map_err(Undone::Failed)?;
-    let looked = match timeout(ANSWER_MAX, look(&mut conn, batch)).await {
+    let look = match timeout(ANSWER_MAX, look(&mut conn, batch)).await {
         Ok(looked) => looked.map_err(Undone::Failed)?,
         Err(_) => return Err(Undone::Failed(error::unreachable("it does not answer"))),
     };
-    let Looked { xid, look } = looked;
     let (outcomes, writes) = decide(batch, look, &pool.health.takes_work(), NUMBER_MAX);
     let done = match timeout(ANSWER_MAX, write(&mut conn, &writes)).await {
         Ok(done) => done,
@@ -72,7 +81,7 @@ async fn attempt(pool: &Pool, unsure: &Unsure, batch: &[Item]) -> Result<Vec<Out
         // Nothing depends on how a transaction ended that writes nothing.
         Err(_) if writes.is_empty() => {}
         Err(Undone::Unknown(error)) => {
-            unsure.add(xid);
+            unsure.add(conn.session());
             return Err(Undone::Unknown(error));
         }
         // The connection is closed, for it may still be in the transaction.

@@ -8,8 +8,11 @@
 //!
 //! # How it works
 //!
-//! - **A batch is one transaction of two round trips**: the rows it concerns are locked in the order of their numbers and looked at, the items
-//!   are decided here, and everything they write goes as a few statements over arrays, with the COMMIT behind them.
+//! - **A batch is one round trip** as long as everything is as its items expect: its items are decided here on what it will find, and one call of
+//!   the function `amends.commit_expected` looks, locks rows in the order of their numbers, and writes. Of 40 items that takes the server two
+//!   thirds of the time that it takes for the same as statements.
+//! - **Otherwise it is one transaction of two round trips**: the rows it concerns are locked and looked at, the items are decided here, and
+//!   everything they write goes as a few statements over arrays, with the COMMIT behind them.
 //! - **Constraints decide races**: an id or a claim that another transaction took between the look and the write is a unique
 //!   violation, upon which nothing of the batch is there, and the whole is tried again. So are deadlocks and serialization failures.
 //! - **The hot path appends**: a step done and the next one enabled is one row of the journal. (saga, seq) is its primary key.
@@ -23,7 +26,7 @@
 //! | what | the store |
 //! | --- | --- |
 //! | the server cannot be reached | answers `Unavailable`, and connects again by itself |
-//! | the connection is lost after COMMIT was sent | answers `Indeterminate`, and never sends it again; `wrote` tells only when that transaction is over |
+//! | the connection is lost after COMMIT was sent | answers `Indeterminate`, and never sends it again; `wrote` tells only when that session is gone, and ends it |
 //! | the disk is full, or the server takes no writes | takes no new work, and looks every second whether it does again |
 //! | settings would lose what was committed (`fsync`, `synchronous_commit`, `full_page_writes`) | is not opened |
 //!
@@ -41,6 +44,7 @@ mod checks;
 mod counts;
 mod definitions;
 mod error;
+mod expected;
 mod intake;
 mod journal;
 mod knock;
@@ -51,6 +55,7 @@ mod mailbox;
 mod migrate;
 mod nodes;
 mod pool;
+mod records;
 mod retention;
 mod rows;
 mod store;

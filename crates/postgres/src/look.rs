@@ -15,9 +15,6 @@ use crate::rows::{self, columns, get, number, sought};
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off;
     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
-/// Asked when an answer is lost, so that a look can tell whether this transaction is over.
-const XID: &str = "SELECT pg_current_xact_id()::text";
-
 // In the order of their numbers, so that two batches never wait for each other. What the next statements see comes after these locks.
 const LOCK: &str = "SELECT rowid, id FROM amends.saga WHERE rowid = ANY($1) ORDER BY rowid FOR NO KEY UPDATE";
 
@@ -50,26 +47,19 @@ const MAIL: &str =
 
 const NUMBERS: &str = "SELECT nextval('amends.saga_rowid') FROM generate_series(1, $1::bigint)";
 
-/// What a batch depends on, and the id of the transaction that locks it.
-#[derive(Debug, Default)]
-pub(crate) struct Looked {
-    pub(crate) xid: String,
-    pub(crate) look: Look,
-}
-
 /// What a batch names.
 #[derive(Debug, Default)]
-struct Names {
-    locked: Vec<i64>,
+pub(crate) struct Names {
+    pub(crate) locked: Vec<i64>,
     appended: Vec<i64>,
     taking: Vec<i64>,
-    let_go: Vec<i64>,
-    ids: Vec<String>,
-    claims: Vec<Vec<u8>>,
+    pub(crate) let_go: Vec<i64>,
+    pub(crate) ids: Vec<String>,
+    pub(crate) claims: Vec<Vec<u8>>,
 }
 
 impl Names {
-    fn of(batch: &[Item]) -> Self {
+    pub(crate) fn of(batch: &[Item]) -> Self {
         let mut names = Self::default();
         for item in batch {
             let claims = match item {
@@ -99,7 +89,7 @@ impl Names {
 }
 
 /// Begins the batch's transaction. Nothing is written when it fails.
-pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Looked, Error> {
+pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Look, Error> {
     let names = Names::of(batch);
     let wanted = rows::limit(names.ids.len());
     let asked: [(&'static str, bool, &(dyn ToSql + Sync)); 9] = [
@@ -115,8 +105,7 @@ pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Looked, 
         (MAIL, names.let_go.is_empty(), &names.let_go),
         (NUMBERS, names.ids.is_empty(), &wanted),
     ];
-    let mut statements = vec![(conn.prepare(XID).await?, Vec::new())];
-    let mut which = Vec::new();
+    let (mut statements, mut which) = (Vec::new(), Vec::new());
     for (sql, is_needless, param) in asked {
         if !is_needless {
             statements.push((conn.prepare(sql).await?, vec![param]));
@@ -130,18 +119,14 @@ pub(crate) async fn look(conn: &mut Conn<'_>, batch: &[Item]) -> Result<Looked, 
     let (begun, answers) = futures_util::future::join(begun, answers).await;
     let sql = |e: tokio_postgres::Error| store_error(&e, Call::Reads);
     begun.map_err(sql)?;
-    let mut looked = Looked::default();
-    let mut answers = answers.into_iter();
-    for row in answers.next().transpose().map_err(sql)?.unwrap_or_default() {
-        looked.xid = get(&row, 0)?;
-    }
+    let mut look = Look::default();
     for (sql_text, answer) in which.into_iter().zip(answers) {
         for row in answer.map_err(sql)? {
-            read(&mut looked.look, sql_text, &row)?;
+            read(&mut look, sql_text, &row)?;
         }
     }
-    looked.look.numbers.reverse();
-    Ok(looked)
+    look.numbers.reverse();
+    Ok(look)
 }
 
 /// Reads one row of what a statement gave.

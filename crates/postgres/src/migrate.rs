@@ -6,11 +6,12 @@ use tokio_postgres::Client;
 use crate::error::{Call, store_error};
 
 /// Each brings the tables from the version before to its place in this list.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_initial.sql"),
     include_str!("migrations/0002_locks.sql"),
     include_str!("migrations/0003_submissions.sql"),
     include_str!("migrations/0004_lock_check.sql"),
+    include_str!("migrations/0005_expected.sql"),
 ];
 
 /// The advisory lock of whoever changes tables ("amends" in ASCII): of nodes that start together, one does it.

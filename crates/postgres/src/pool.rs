@@ -5,12 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use amends_store::{Error, Kind, Writable};
+use futures_util::future::join;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
 use crate::error::{self, Call, is_answer, is_race, store_error};
+use crate::unsure::session;
 use crate::url::PostgresUrl;
 
 /// Connections of one engine: a few that commit, the others for leases, claims and people.
@@ -31,6 +33,8 @@ const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; 
     SET default_transaction_isolation = 'read committed'; SET jit = off;
     SELECT set_config(name, CASE setting WHEN 'off' THEN 'on' ELSE setting END, false) FROM pg_settings WHERE name = 'synchronous_commit'";
 
+const ITS_NAME: &str = concat!("SELECT ", session!(), " FROM pg_stat_activity WHERE pid = pg_backend_pid()");
+
 /// What a statement is given.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -45,6 +49,7 @@ pub(crate) struct Pool {
 /// A connection, with the statements that it has prepared.
 struct Session {
     client: Client,
+    name: String,
     statements: HashMap<&'static str, Statement>,
 }
 
@@ -106,11 +111,12 @@ impl Pool {
             let (client, connection) = self.url.connect().await?;
             // It ends with its client, and what went wrong is told to whoever asked.
             tokio::spawn(async move { drop(connection.await) });
-            client.batch_execute(SESSION).await?;
-            Ok::<_, tokio_postgres::Error>(client)
+            let (set, name) = join(client.batch_execute(SESSION), client.query_one(ITS_NAME, &[])).await;
+            set?;
+            Ok::<_, tokio_postgres::Error>((client, name?.try_get(0)?))
         });
         match connected.await {
-            Ok(Ok(client)) => Ok(Session { client, statements: HashMap::new() }),
+            Ok(Ok((client, name))) => Ok(Session { client, name, statements: HashMap::new() }),
             Ok(Err(e)) => Err(store_error(&e, Call::Reads)),
             Err(_) => Err(error::unreachable("it does not answer")),
         }
@@ -177,6 +183,11 @@ impl Pool {
 impl Conn<'_> {
     pub(crate) fn client(&self) -> &Client {
         &self.session.client
+    }
+
+    /// What its session is called, as [`session`] says.
+    pub(crate) fn session(&self) -> String {
+        self.session.name.clone()
     }
 
     /// The statement, prepared once a connection.

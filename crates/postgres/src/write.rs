@@ -87,26 +87,35 @@ pub(crate) fn ended(
             None => Undone::Unknown(store_error(&error, Call::Writes)),
         });
     }
-    committed.map_err(|error| match error.as_db_error() {
-        Some(answer) if is_answer(answer) && is_race(&error) => {
-            Undone::Race(store_error(&error, Call::Reads))
-        }
-        Some(answer) if is_answer(answer) => Undone::Failed(store_error(&error, Call::Reads)),
+    committed.map_err(|error| unmade(&error))
+}
+
+/// What an error says about a transaction that was to be committed by what it answers.
+pub(crate) fn unmade(error: &tokio_postgres::Error) -> Undone {
+    match error.as_db_error() {
+        Some(answer) if is_answer(answer) && is_race(error) => Undone::Race(store_error(error, Call::Reads)),
+        Some(answer) if is_answer(answer) => Undone::Failed(store_error(error, Call::Reads)),
         Some(answer) => Undone::Unknown(lost(&answer.to_string())),
-        None => Undone::Unknown(store_error(&error, Call::Writes)),
-    })
+        None => Undone::Unknown(store_error(error, Call::Writes)),
+    }
+}
+
+/// An error if it is too much to be sent.
+pub(crate) fn size(writes: &Writes) -> Result<(), Error> {
+    let bodies = writes.entries.iter().map(|(_, entry, _)| entry.body.len());
+    let bytes: usize = bodies.chain(writes.answers.values().map(Vec::len)).sum();
+    if bytes <= BATCH_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("a batch of {bytes} bytes is more than the {BATCH_BYTES_MAX} that are written at once");
+    Err(Error::new(Kind::Refused, message))
 }
 
 /// The statements that there is something for, in the order in which all batches run them.
 fn columns(writes: &Writes) -> Result<Vec<(&'static str, Vec<Column>)>, Error> {
     let Writes { sagas, adopted, entries, released, claims, answers, rows } = writes;
-    let bytes = entries.iter().map(|(_, entry, _)| entry.body.len()).chain(answers.values().map(Vec::len));
-    let bytes: usize = bytes.sum();
-    if bytes > BATCH_BYTES_MAX {
-        let message =
-            format!("a batch of {bytes} bytes is more than the {BATCH_BYTES_MAX} that are written at once");
-        return Err(Error::new(Kind::Refused, message));
-    }
+    size(writes)?;
     let mut all = Vec::new();
     if !sagas.is_empty() {
         all.push((SAGAS, saga_columns(sagas.values())?));

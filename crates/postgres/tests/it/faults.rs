@@ -31,6 +31,11 @@ fn within() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
+/// A batch with this item. Another one, of a saga that is there, makes the store look before it decides: as it is, a batch is one statement.
+fn looked_at(known: &str, item: Item) -> Vec<Item> {
+    vec![Item::Submit(submission(row(known), &[])), item]
+}
+
 /// What callers were told: created, and not known whether.
 type Told = (Vec<Submission>, Vec<Submission>, Vec<Kind>);
 
@@ -118,23 +123,27 @@ async fn a_lost_answer_is_told_by_its_nonce() {
     let server = Postgres::start().unwrap();
     let way = Way::to(server.port()).await;
     let store = open(&way.url()).await;
-    create(&*store, submission(row("order:0"), &["z"])).await;
-    let new = Submission { nonce: 77, ..submission(row("order:1"), &["a"]) };
-    way.lose_answer_to("COMMIT");
-    let error = failed(commit(&*store, Item::Submit(new.clone())).await);
-    assert_eq!(error.kind, Kind::Indeterminate, "{error}");
-    let until = within();
-    let wrote = loop {
-        match store.wrote(&new.row.id, 1, 77).await {
-            Ok(wrote) => break wrote,
-            Err(error) => assert!(error.kind == Kind::Unavailable && Instant::now() < until, "{error}"),
+    create(&*store, submission(row("order:0"), &[])).await;
+    for (answer, known, id) in [("SELECT 1", None, "order:1"), ("COMMIT", Some("order:0"), "order:2")] {
+        let new = Submission { nonce: 77, ..submission(row(id), &[id]) };
+        let item = Item::Submit(new.clone());
+        let batch = known.map_or_else(|| vec![item.clone()], |known| looked_at(known, item.clone()));
+        way.lose_answer_to(answer);
+        let error = failed(store.commit(batch).await.pop().unwrap());
+        assert_eq!(error.kind, Kind::Indeterminate, "{error}");
+        let until = within();
+        let wrote = loop {
+            match store.wrote(&new.row.id, 1, 77).await {
+                Ok(wrote) => break wrote,
+                Err(error) => assert!(error.kind == Kind::Unavailable && Instant::now() < until, "{error}"),
+            }
+        };
+        // The server may notice the cut first, in which case nothing is there, and that is for ever.
+        match wrote {
+            Some(true) => assert_eq!(submit(&*store, new).await, Submitted::Same),
+            None => assert!(matches!(submit(&*store, new).await, Submitted::Created(_))),
+            Some(false) => panic!("nobody else wrote it"),
         }
-    };
-    // The server may notice the cut first, in which case nothing is there, and that is for ever.
-    match wrote {
-        Some(true) => assert_eq!(submit(&*store, new).await, Submitted::Same),
-        None => assert!(matches!(submit(&*store, new).await, Submitted::Created(_))),
-        Some(false) => panic!("nobody else wrote it"),
     }
 }
 
@@ -143,10 +152,12 @@ async fn an_answer_lost_before_anything_was_written_is_no_doubt() {
     let server = Postgres::start().unwrap();
     let way = Way::to(server.port()).await;
     let store = open(&way.url()).await;
-    create(&*store, submission(row("order:0"), &["z"])).await;
+    create(&*store, submission(row("order:0"), &[])).await;
     let new = submission(row("order:1"), &["a"]);
     way.lose_answer_to("BEGIN");
-    let error = failed(commit(&*store, Item::Submit(new.clone())).await);
+    // All is as expected: one statement does it.
+    create(&*store, submission(row("order:2"), &["b"])).await;
+    let error = failed(store.commit(looked_at("order:0", Item::Submit(new.clone()))).await.pop().unwrap());
     assert_eq!(error.kind, Kind::Unavailable, "{error}");
     assert!(matches!(submit(&*store, new).await, Submitted::Created(_)));
 }
@@ -162,7 +173,7 @@ async fn what_a_node_had_locked_when_it_stopped_is_taken_over_all_the_same() {
     way.hold_answer_to("BEGIN");
     let parked = Some(row("order:1").due(now()));
     let item = Item::Advance(Advance { row: parked, ..advance("order:1", rowid, 1, 1) });
-    let writing = tokio::spawn(async move { commit(&*stopped, item).await });
+    let writing = tokio::spawn(async move { stopped.commit(looked_at("order:1", item)).await });
     let until = within();
     while server.ask("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'").unwrap()
         != "1"
@@ -194,40 +205,53 @@ async fn a_commit_that_still_runs_after_its_connection_was_cut_is_ended_before_i
     let rowid = create(&*store, submission(row("order:1"), &[])).await;
     let (client, connection) = tokio_postgres::connect(&server.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    client.batch_execute("BEGIN; LOCK TABLE amends.entry IN SHARE MODE").await.unwrap();
-
     let moved = Advance { nonce: 99, ..advance("order:1", rowid, 1, 1) };
-    let committing = tokio::spawn({
-        let (store, moved) = (Arc::clone(&store), moved.clone());
-        async move { commit(&*store, Item::Advance(moved)).await }
-    });
-    // Asked in a session of its own: a transaction sees the same activity all along.
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO amends.entry%'";
-    let until = within();
-    while server.ask(waits).unwrap() == "0" {
-        assert!(Instant::now() < until);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    way.cut();
-    assert_eq!(failed(committing.await.unwrap()).kind, Kind::Indeterminate);
+    let item = Item::Advance(moved.clone());
+    let batches = [
+        (vec![item.clone()], "SELECT amends.commit_expected%", "1"),
+        (looked_at("order:1", item), "INSERT INTO amends.entry%", "2"),
+    ];
+    for (nth, (batch, statement, ended)) in batches.into_iter().enumerate() {
+        // A statement that is not yet prepared waits before it has begun.
+        let other = submission(row(&format!("order:{}", nth + 2)), &[]);
+        let prepared = store.commit(looked_at("order:1", Item::Submit(other))).await;
+        assert!(matches!(prepared[1], Outcome::Submitted(Submitted::Created(_))), "{prepared:?}");
+        client.batch_execute("BEGIN; LOCK TABLE amends.entry IN EXCLUSIVE MODE").await.unwrap();
+        let committing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { store.commit(batch).await.pop().unwrap() }
+        });
+        // Asked in a session of its own: a transaction sees the same activity all along.
+        let waits = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '{statement}'"
+        );
+        let until = within();
+        while server.ask(&waits).unwrap() == "0" {
+            assert!(Instant::now() < until);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        way.cut();
+        let error = failed(committing.await.unwrap());
+        assert_eq!(error.kind, Kind::Indeterminate, "{error}");
 
-    let told = store.wrote(&moved.id, 2, 99).await;
-    assert!(told.as_ref().is_err_and(|error| error.kind == Kind::Unavailable), "{told:?}");
-    let until = within();
-    while store.wrote(&moved.id, 2, 99).await.is_err() {
-        assert!(Instant::now() < until);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let told = store.wrote(&moved.id, 2, 99).await;
+        assert!(told.as_ref().is_err_and(|error| error.kind == Kind::Unavailable), "{told:?}");
+        let until = within();
+        while store.wrote(&moved.id, 2, 99).await.is_err() {
+            assert!(Instant::now() < until);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // It was ended, rather than left to some limit of the server.
+        let killed = "SELECT sessions_killed FROM pg_stat_database WHERE datname = current_database()";
+        let until = within();
+        while server.ask(killed).unwrap() != ended {
+            assert!(Instant::now() < until);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        client.batch_execute("COMMIT").await.unwrap();
+        // Now that it is told, nothing comes any more.
+        assert_eq!(store.wrote(&moved.id, 2, 99).await.unwrap(), None);
     }
-    // It was ended, rather than left to some limit of the server.
-    let killed = "SELECT sessions_killed FROM pg_stat_database WHERE datname = current_database()";
-    let until = within();
-    while server.ask(killed).unwrap() != "1" {
-        assert!(Instant::now() < until);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    client.batch_execute("COMMIT").await.unwrap();
-    // Now that it is told, nothing comes any more.
-    assert_eq!(store.wrote(&moved.id, 2, 99).await.unwrap(), None);
     assert_eq!(step(&*store, moved).await, Advanced::Committed);
 }
 

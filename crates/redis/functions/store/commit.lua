@@ -5,10 +5,10 @@ local APPEND, ADVANCE, SUBMIT = 112, 97, 115
 local BEFORE = 5
 
 -- Who holds one of an item's claims, other than the saga `own`: claim, since when, who.
-local function find_holder(plan, from, to, own)
+local function find_holder(batch, from, to, own)
   for nth = from, to do
-    local name = plan.args[nth]
-    local held = plan.claims[name]
+    local name = batch.args[nth]
+    local held = batch.claims[name]
     if held then
       local since, id = struct.unpack('>I1c0I2c0', held)
       if id ~= own then return name, since, id end
@@ -16,77 +16,75 @@ local function find_holder(plan, from, to, own)
   end
 end
 
-local function set_claim(plan, name, held)
-  plan.claims[name] = held
-  plan.moved[name] = true
+local function set_claim(batch, name, held)
+  batch.claims[name] = held
+  batch.moved[name] = true
 end
 
 -- Takes claims that nobody else holds. A saga may name one twice, or claim again what it holds.
-local function take_claims(plan, from, to, hold, held)
+local function take_claims(batch, from, to, hold, held)
   for nth = from, to do
-    local name = plan.args[nth]
-    if not plan.claims[name] then
-      set_claim(plan, name, hold)
+    local name = batch.args[nth]
+    if not batch.claims[name] then
+      set_claim(batch, name, hold)
       held = held .. struct.pack('>I2c0', #name, name)
     end
   end
   return held
 end
 
-local function release_claims(plan, held)
+local function release_claims(batch, held)
   local at = 1
   while at <= #held do
     local name
     name, at = struct.unpack('>I2c0', held, at)
-    set_claim(plan, name, false)
+    set_claim(batch, name, false)
   end
 end
 
-local function say(plan, text)
-  local out = plan.out
-  local n = out.n + 1
-  out[n], out.n = text, n
-end
-
--- The holder as this call will leave it: it may be one of the batch.
-local function say_held(plan, name, since, id)
+-- The holder as this call will leave it: it may be one of the batch. The answer goes behind `said` words.
+local function say_held(plan, batch, said, name, since, id)
   local head, text, given = hget(plan, HEADS, id), hget(plan, ROWS, id), hget(plan, ENTRIES, entry_field(id, 0))
-  for nth, row in pairs(plan.rows) do
-    if plan.args[BEFORE + nth] == id then
-      head, text, given = plan.heads[nth] or head, row.new and row.new.text or text, row.given or given
+  for nth = 1, batch.sagas do
+    if batch.args[BEFORE + nth] == id then
+      local born, new = batch.born[nth], batch.new[nth]
+      if born then head, text, given = batch.heads[nth], batch.args[born], batch.given[nth] end
+      if new then text = new.text end
     end
   end
-  for _, word in ipairs({'held', name, since, id, head or '', text or '', given or ''}) do say(plan, word) end
+  for nth, word in ipairs({'held', name, since, id, head or '', text or '', given or ''}) do batch.out[said + nth] = word end
+  return said + 7
 end
 
-local function submit(plan, nth, pair, entries, claims)
-  local args, at = plan.args, plan.word
-  local from, to = plan.name, plan.name + claims - 1
-  plan.word, plan.name = at + (claims > 0 and 2 or 1), to + 1
+-- Says whether it is written, and how many words the answer then has.
+local function submit(plan, batch, said, nth, pair, entries, claims)
+  local args, at, id = batch.args, batch.word, batch.args[BEFORE + nth]
+  local from, to = batch.name, batch.name + claims - 1
+  batch.word, batch.name = at + (claims > 0 and 2 or 1), to + 1
   -- Whose id it is comes first: a saga that is there already holds its claims itself.
-  if plan.heads[nth] then
-    local known = plan.rows[nth] and plan.rows[nth].given or hget(plan, ENTRIES, args[pair])
+  if batch.heads[nth] then
+    local known = batch.given[nth] or hget(plan, ENTRIES, args[pair])
     local same = struct.unpack('>I2c0', args[pair + 1]) == struct.unpack('>I2c0', known)
-    say(plan, same and 'same' or 'different')
-    return false
+    batch.out[said + 1] = same and 'same' or 'different'
+    return false, said + 1
   end
   if claims > 0 then
-    local name, since, holder = find_holder(plan, from, to, nil)
-    if name then
-      say_held(plan, name, since, holder)
-      return false
-    end
+    local name, since, holder = find_holder(batch, from, to, nil)
+    if name then return false, say_held(plan, batch, said, name, since, holder) end
     -- Its row names them already.
-    for one = from, to do set_claim(plan, args[one], args[at + 1]) end
+    for one = from, to do set_claim(batch, args[one], args[at + 1]) end
   end
   plan.rowid = plan.rowid + 1
   local head = struct.pack(HEAD, plan.rowid, entries - 1)
-  plan.heads[nth] = head
-  plan.rows[nth] = {old = false, new = read_row(plan, args[at]), given = args[pair + 1]}
-  add_two(plan.sets, HEADS, args[BEFORE + nth], head)
-  say(plan, 'created')
-  say(plan, number(plan.rowid))
-  return true
+  batch.heads[nth], batch.born[nth], batch.given[nth] = head, at, args[pair + 1]
+  if nth <= batch.looked_at then
+    batch.new[nth] = read_row(plan, args[at])
+  else
+    -- No other item of the batch changes its row.
+    set_new_row(plan, id, string.sub(head, 1, 8), args[at])
+  end
+  batch.out[said + 1], batch.out[said + 2] = 'created', head
+  return true, said + 2
 end
 
 -- The first answer stands: its poster may have read it. Says whether the mail waited for it.
@@ -110,57 +108,53 @@ local function row_over(plan, now, new, mails, held, due)
   return row_with(new, mails, held, due, class)
 end
 
--- Says whether it is committed, and if not, who holds what.
-local function advance(plan, nth, claims, mails, has_row, releases)
-  local args, at, id, row = plan.args, plan.word, plan.args[BEFORE + nth], plan.rows[nth]
-  local before, after, text, hold = args[at], args[at + 1], nil, nil
+-- Says whether it is written, and how many words the answer then has.
+local function advance(plan, batch, said, nth, claims, mails, has_row, releases)
+  local args, at, id, text, hold = batch.args, batch.word, batch.args[BEFORE + nth], nil, nil
+  local before, after = args[at], args[at + 1]
   at = at + 2
   if has_row == 1 then text, at = args[at], at + 1 end
   if claims > 0 then hold, at = args[at], at + 1 end
-  plan.word = at + 2 * mails
-  local from, to = plan.name, plan.name + claims - 1
-  plan.name = to + 1
-  if plan.lost[nth] or plan.heads[nth] ~= before then
-    say(plan, 'conflict')
-    return false
+  local from, to = batch.name, batch.name + claims - 1
+  batch.word, batch.name = at + 2 * mails, to + 1
+  -- Whose row is damaged is found so when the saga is loaded anew.
+  if batch.lost[nth] or batch.heads[nth] ~= before or not (batch.new[nth] or batch.rows[nth]) then
+    batch.out[said + 1] = 'conflict'
+    return false, said + 1
   end
-  local name, since, holder = find_holder(plan, from, to, id)
-  if name then
-    say_held(plan, name, since, holder)
-    return false
-  end
-  local now = row.new or row.old
-  local mails_left, held = now.mails, now.held
-  for letter = at, plan.word - 1, 2 do
-    if answer_mail(plan, id, args[letter], args[letter + 1]) then mails_left = mails_left - 1 end
+  local name, since, holder = find_holder(batch, from, to, id)
+  if name then return false, say_held(plan, batch, said, name, since, holder) end
+  local now = batch.new[nth] or read_row(plan, batch.rows[nth])
+  local left, held = now.mails, now.held
+  for letter = at, batch.word - 1, 2 do
+    if answer_mail(plan, id, args[letter], args[letter + 1]) then left = left - 1 end
   end
   if releases == 1 then
-    release_claims(plan, held)
+    release_claims(batch, held)
     held = ''
   end
-  held = take_claims(plan, from, to, hold, held)
+  held = take_claims(batch, from, to, hold, held)
   local new = text and read_row(plan, text) or now
   local due = new.due
   -- A saga must not be let go with mail in its box that nothing would wake it for.
-  if text and mails_left > 0 and new.class.epoch == '' then due = earlier(due, oldest_mail(plan, id) or '') end
-  row.new = row_over(plan, now, new, mails_left, held, due)
-  plan.heads[nth] = after
-  add_two(plan.sets, HEADS, id, after)
-  say(plan, 'committed')
-  return true
+  if text and left > 0 and new.class.epoch == '' then due = earlier(due, oldest_mail(plan, id) or '') end
+  if not batch.new[nth] then batch.old[nth] = now end
+  batch.new[nth] = row_over(plan, now, new, left, held, due)
+  batch.heads[nth] = after
+  batch.out[said + 1] = 'committed'
+  return true, said + 1
 end
 
 -- Entries of items that are not committed are passed over.
-local function pass_over(plan, from, to)
-  local passed = plan.passed
-  passed[#passed + 1] = {from, to}
+local function pass_over(batch, from, to)
+  batch.passed[#batch.passed + 1] = {from, to}
 end
 
 -- Writes the entries of all other items, as they were sent: they stand at the end of the arguments, field and entry of each.
-local function write_entries(plan, from)
-  local key, args = plan.keys[ENTRIES], plan.args
-  plan.passed[#plan.passed + 1] = {#args + 1}
-  for _, passed in ipairs(plan.passed) do
+local function write_entries(plan, batch, from)
+  local key, args = plan.keys[ENTRIES], batch.args
+  pass_over(batch, #args + 1)
+  for _, passed in ipairs(batch.passed) do
     for start = from, passed[1] - 1, PART do
       redis.call('HSET', key, unpack(args, start, math.min(start + PART, passed[1]) - 1))
     end
@@ -180,55 +174,58 @@ end
 -- x: of that saga an item was refused, or a former part of the batch was not committed.
 -- What was decided on top of an item that was not committed must not be committed either, even where somebody else's entries have made the numbers
 -- fit.
--- Answer: ok, mark, and for each p, a and s: created NUMBER | same | different | held CLAIM SINCE SAGA HEAD ROW GIVEN | committed | conflict.
+-- Answer: ok, mark, and for each p, a and s: created HEAD | same | different | held CLAIM SINCE SAGA HEAD ROW GIVEN | committed | conflict.
 register('amends_store_commit_v3', {}, function(keys, args)
   local plan, refusal = new_plan(keys, reader(args))
   if not plan then return refusal end
   local items, byte = args[BEFORE], string.byte
   local sagas, looked_at, claims, words, at = struct.unpack('>I4I4I4I4', items)
-  local heads, lost, out, rows = fetch(keys[HEADS], args, BEFORE + 1, BEFORE + sagas), {}, {'ok', '', n = 2}, {}
-  for nth, text in ipairs(fetch(keys[ROWS], args, BEFORE + 1, BEFORE + looked_at)) do
-    rows[nth] = {old = text and read_row(plan, text), new = false, given = false}
-  end
   local name = BEFORE + sagas + 1
-  local word = name + claims
-  local pair = word + words
-  local first, moved, n = pair, {}, 0
-  plan.args, plan.heads, plan.lost, plan.out, plan.rows, plan.claims, plan.moved, plan.passed = args, heads, lost, out, rows, {}, {}, {}
-  plan.name, plan.word = name, word
-  for nth, held in ipairs(fetch(keys[CLAIMS], args, name, name + claims - 1)) do plan.claims[args[name + nth - 1]] = held end
+  local heads, lost, out, said = fetch(keys[HEADS], args, BEFORE + 1, BEFORE + sagas), {}, {'ok', ''}, 2
+  local batch = {args = args, sagas = sagas, looked_at = looked_at, heads = heads, rows = fetch(keys[ROWS], args, BEFORE + 1, BEFORE + looked_at),
+    old = {}, new = {}, born = {}, given = {}, claims = {}, moved = {}, lost = lost, passed = {}, out = out, name = name, word = name + claims}
+  for nth, held in ipairs(fetch(keys[CLAIMS], args, name, name + claims - 1)) do batch.claims[args[name + nth - 1]] = held end
+  local first = batch.word + words
+  -- The loop is short, for it is gone through by every item of every saga: what it looks at is at hand.
+  local pair, written, n = first, {}, 0
   while at <= #items do
     local kind, nth, high, low = byte(items, at, at + 3)
     local entries, stands = high * 256 + low, false
     at = at + 4
     if kind == APPEND then
-      word = plan.word
-      plan.word = word + 2
+      local word = batch.word
+      batch.word = word + 2
+      said = said + 1
       stands = heads[nth] == args[word] and not lost[nth]
       if stands then
-        heads[nth] = args[word + 1]
-        add_two(plan.sets, HEADS, args[BEFORE + nth], args[word + 1])
+        heads[nth], out[said] = args[word + 1], 'committed'
+      else
+        out[said] = 'conflict'
       end
-      say(plan, stands and 'committed' or 'conflict')
     elseif kind == SUBMIT then
       claims, at = struct.unpack('>I2', items, at)
-      stands = submit(plan, nth, pair, entries, claims)
+      stands, said = submit(plan, batch, said, nth, pair, entries, claims)
     elseif kind == ADVANCE then
       local mails, has_row, releases
       claims, mails, has_row, releases, at = struct.unpack('>I2I2BB', items, at)
-      stands = advance(plan, nth, claims, mails, has_row, releases)
+      stands, said = advance(plan, batch, said, nth, claims, mails, has_row, releases)
     end
-    if not stands then
+    local next = pair + 2 * entries
+    if stands then
+      n = n + 2
+      written[n - 1], written[n] = args[BEFORE + nth], heads[nth]
+    else
       if kind ~= SUBMIT then lost[nth] = true end
-      pass_over(plan, pair, pair + 2 * entries)
+      pass_over(batch, pair, next)
     end
-    pair = pair + 2 * entries
+    pair = next
   end
-  for nth, row in pairs(rows) do
-    if row.new then set_row(plan, args[BEFORE + nth], string.sub(heads[nth], 1, 8), row.old, row.new) end
+  if n > 0 then written.n, plan.sets[HEADS] = n, written end
+  for nth, new in pairs(batch.new) do
+    set_row(plan, args[BEFORE + nth], string.sub(heads[nth], 1, 8), batch.old[nth], new)
   end
-  for moves in pairs(plan.moved) do hset(plan, CLAIMS, moves, plan.claims[moves]) end
-  write_entries(plan, first)
+  for claim in pairs(batch.moved) do hset(plan, CLAIMS, claim, batch.claims[claim]) end
+  write_entries(plan, batch, first)
   flush(plan)
   out[2] = number(plan.mark)
   return out

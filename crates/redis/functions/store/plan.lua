@@ -219,6 +219,20 @@ local function set_row(plan, id, rowid, old, new)
   if is_contradicted and not was_contradicted then count(plan, 'c', 1) end
 end
 
+-- The same for a new row, as it was sent.
+local function set_new_row(plan, id, rowid, text)
+  local _, _, _, ended, class = struct.unpack(ROW, text)
+  class = read_class(plan, class)
+  -- Most are an engine's, on their way.
+  if class.epoch == '' or ended ~= '' or class.dead ~= '' or class.contradicted ~= '0' then
+    return set_row(plan, id, rowid, false, read_row(plan, text))
+  end
+  add_two(plan.sets, ROWS, id, text)
+  add_two(plan.scores, OWNED, class.epoch, id)
+  add_two(plan.scores, STATUS, '0', class.member .. rowid .. id)
+  plan.counts[class.open] = (plan.counts[class.open] or 0) + 1
+end
+
 -- The eight bytes of a saga's number.
 local function rowid_of(plan, id)
   return string.sub(hget(plan, HEADS, id), 1, 8)

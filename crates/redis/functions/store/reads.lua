@@ -118,7 +118,7 @@ register('amends_store_stats_v3', {'no-writes'}, function(keys, args)
   local oldest_due = due > 0 and number(tonumber(first[2])) or ''
   local after = '-inf'
   while true do
-    local owned = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+    local owned = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '(+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if #owned == 0 then break end
     local class = read_row({classes = {}}, redis.call('HGET', keys[ROWS], owned[1])).class
     if not is_live(keys, class.node, class.epoch, now) then due = due + redis.call('ZCOUNT', keys[OWNED], owned[2], owned[2]) end

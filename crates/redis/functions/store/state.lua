@@ -19,8 +19,11 @@ register('amends_store_open_v3', {'allow-oom'}, function(keys, args)
     if not may_make then return {'none'} end
     redis.call('HSET', keys[META], 'version', LAYOUT, 'store', id, 'epoch', '1', 'run', run, 'runs', run .. ' 0', 'mark', '0', 'rowid', '0', 'mail', '0',
       'lease', '0')
-    -- A small hash is a list that each look goes through. A long value makes it a table from the beginning; no claim has an empty name.
-    for _, key in ipairs({META, CLAIMS}) do redis.call('HSET', keys[key], '', string.rep(' ', 65)) end
+    -- A small hash or sorted set is a list that each look goes through. A long word makes it a table from the beginning. No claim and no saga has an
+    -- empty name, and no epoch is infinite.
+    local long = string.rep(' ', 65)
+    for _, key in ipairs({META, CLAIMS, HEADS}) do redis.call('HSET', keys[key], '', long) end
+    redis.call('ZADD', keys[OWNED], '+inf', long)
   elseif meta[1] == LAYOUT and meta[2] ~= run then
     note_run(keys, run, meta[3])
   end

@@ -63,7 +63,7 @@ end)
 local function lapsed(plan, now, limit)
   local keys, ids, after = plan.keys, {}, '-inf'
   while #ids < limit do
-    local first = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+    local first = redis.call('ZRANGEBYSCORE', keys[OWNED], after, '(+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if #first == 0 then break end
     local row, epoch = get_row(plan, first[1]), first[2]
     if not row or not is_live(keys, row.class.node, row.class.epoch, now) then

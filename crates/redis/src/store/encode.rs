@@ -18,17 +18,27 @@ struct Fixed<'a> {
     digest: Cow<'a, str>,
 }
 
-/// What the functions need not know.
+/// What the functions need not know. What is nothing is left out: rows are written often.
 #[derive(Serialize, Deserialize)]
 struct Rest<'a> {
     business_state: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     error_class: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "is_default")]
     contradictions: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
     overdue: bool,
     updated_at: Time,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A row as engines send it, and as it is stored if no mail waits: what `read_row` in `functions/store/plan.lua` reads, and its rest. `seq` is that
@@ -88,6 +98,12 @@ pub(super) fn head(rowid: u64, seq: u64) -> [u8; 16] {
     head[..8].copy_from_slice(&rowid.to_be_bytes());
     head[8..].copy_from_slice(&seq.to_be_bytes());
     head
+}
+
+/// The number in a saga's head.
+pub(super) fn rowid(head: &[u8]) -> Result<u64, Error> {
+    let number = head.first_chunk().ok_or_else(|| unreadable("the head of a saga", "too few bytes"))?;
+    Ok(u64::from_be_bytes(*number))
 }
 
 /// The field that an entry stands under.
@@ -157,7 +173,7 @@ pub(super) fn word(text: &str) -> Result<&str, Error> {
 /// Reads a row as functions answer it: the saga's head, the row, what the saga was submitted with.
 pub(super) fn row(id: SagaId, words: &mut Words) -> Result<Row, Error> {
     let (head, bytes, given) = (&words.next()?, &words.next()?, &words.next()?);
-    let rowid = u64::from_be_bytes(*head.first_chunk().ok_or_else(|| damaged(&id))?);
+    let rowid = rowid(head)?;
     let mut packed = Packed { bytes: bytes.get(4..).ok_or_else(|| damaged(&id))?, id: &id };
     let _held = packed.take(4)?;
     let (due_at, ended_at) = (packed.time()?, packed.time()?);

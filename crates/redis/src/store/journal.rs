@@ -174,7 +174,9 @@ fn is_committed(outcome: &Outcome) -> bool {
 fn outcome(item: &Item, words: &mut Words) -> Result<Outcome, Error> {
     let word = words.text()?;
     Ok(match (item, word.as_str()) {
-        (Item::Submit(_), "created") => Outcome::Submitted(Submitted::Created(words.number()?)),
+        (Item::Submit(_), "created") => {
+            Outcome::Submitted(Submitted::Created(encode::rowid(&words.next()?)?))
+        }
         (Item::Submit(_), "same") => Outcome::Submitted(Submitted::Same),
         (Item::Submit(_), "different") => Outcome::Submitted(Submitted::Different),
         (Item::Submit(_), "held") => Outcome::Submitted(Submitted::Held(holder(words)?)),

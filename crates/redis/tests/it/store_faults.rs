@@ -250,6 +250,20 @@ async fn a_cluster_and_settings_that_lose_data_are_refused() {
     assert!(refused.message.contains("appendonly"), "{refused}");
 }
 
+#[tokio::test]
+async fn a_store_of_another_layout_is_refused_and_left_as_it_is() {
+    let server = Redis::start().unwrap();
+    let store = open(&server.url()).await;
+    create(&*store, submission(row("order:1"), &["a"])).await;
+    let meta = "amends:store:meta";
+    server.ask(&["HSET", meta, "version", "2", "run", "an earlier one"]).unwrap();
+    let refused = RedisStore::open(&server.url(), StoreOptions::default()).await.unwrap_err();
+    assert_eq!(refused.kind, Kind::Refused);
+    assert!(refused.message.contains("version 2") && refused.message.contains("empty server"), "{refused}");
+    let runs = server.ask(&["HGET", meta, "run"]).unwrap();
+    assert!(runs.contains("an earlier one"), "{runs}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_is_sent_as_scripts_where_functions_are_not_permitted() {
     let server = Redis::start().unwrap();

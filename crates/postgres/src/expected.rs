@@ -1,7 +1,7 @@
 //! A batch of which everything is as expected, in one round trip: what it would find is assumed, its items are decided on that, and the server
 //! writes if it is so.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use amends_core::Time;
 use amends_store::batch::{Look, Writes, decide};
@@ -18,7 +18,7 @@ use crate::rows::{get, int, sought};
 use crate::unsure::Unsure;
 use crate::write::{Undone, size, unmade};
 
-const COMMIT: &str = "SELECT amends.commit_expected($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const COMMIT: &str = "SELECT amends.commit_expected($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 /// Commits the batch if all is as expected. `None`: nothing is written, and it has to be looked at. Dropped on its way, it may have committed or not.
 pub(crate) async fn commit(
@@ -84,7 +84,10 @@ impl Expected {
                 Outcome::Submitted(Submitted::Created(_)) | Outcome::Advanced(Advanced::Committed)
             )
         };
-        outcomes.iter().all(is_done).then_some(Self { outcomes, writes, moved, names })
+        // What has to be locked is locked by writing its row.
+        let has_row = |saga: &i64| writes.rows.contains_key(&saga.unsigned_abs());
+        let is_expected = outcomes.iter().all(is_done) && names.locked.iter().all(has_row);
+        is_expected.then_some(Self { outcomes, writes, moved, names })
     }
 
     /// With the numbers that new sagas have got.
@@ -108,8 +111,8 @@ fn standing_in(nth: usize) -> u64 {
 /// What the function is given.
 #[derive(Debug, Default)]
 struct Parameters {
-    locked: Records,
     appended: Records,
+    rows: Records,
     let_go: Vec<i64>,
     ids: Vec<String>,
     names: Vec<Vec<u8>>,
@@ -117,7 +120,6 @@ struct Parameters {
     entries: Records,
     released: Vec<i64>,
     claims: Records,
-    rows: Records,
 }
 
 impl Parameters {
@@ -136,11 +138,15 @@ impl Parameters {
             names: names.claims.clone(),
             ..Self::default()
         };
-        let locked: HashSet<i64> = names.locked.iter().copied().collect();
         for (number, (id, after)) in moved {
-            let number = int(*number)?;
-            let list = if locked.contains(&number) { &mut all.locked } else { &mut all.appended };
-            list.add().int(number).text(id.as_str()).int(int(*after)?);
+            let (number, after) = (int(*number)?, int(*after)?);
+            match rows.get(&number.unsigned_abs()) {
+                None => drop(all.appended.add().int(number).text(id.as_str()).int(after)),
+                Some((row, seq)) => {
+                    let record = all.rows.add().int(number).text(id.as_str()).int(after);
+                    times(state(record, row, *seq)?, row)?;
+                }
+            }
         }
         for (row, fingerprint) in sagas.values() {
             let record =
@@ -158,15 +164,12 @@ impl Parameters {
         for (name, claim) in claims {
             all.claims.add().bytes(name.as_bytes()).int(saga(claim.saga)?).int(claim.since.0);
         }
-        for (number, (row, seq)) in rows {
-            times(state(all.rows.add().int(int(*number)?), row, *seq)?, row)?;
-        }
         Ok(all)
     }
 
-    fn list(&self) -> [&(dyn ToSql + Sync); 10] {
-        let Self { locked, appended, let_go, ids, names, sagas, entries, released, claims, rows } = self;
-        [locked, appended, let_go, ids, names, sagas, entries, released, claims, rows]
+    fn list(&self) -> [&(dyn ToSql + Sync); 9] {
+        let Self { appended, rows, let_go, ids, names, sagas, entries, released, claims } = self;
+        [appended, rows, let_go, ids, names, sagas, entries, released, claims]
     }
 }
 

@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
   test [-- NEXTEST ARGUMENTS]  install what the tests need, then run all of them (with arguments: those that nextest
                                selects, without the doc tests)
   ci                           everything a change must pass, from cheap to dear; stops at the first failure
+  release                      the optimised build, and its demo
   tidy                         the hygiene rules of the tree
   sim --seconds N [--seed S]   the simulation, seed after seed; failing ones join crates/sim/seeds/
   sim --seed S                 one seed of it, with all that happens
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["test"] => enter_root().and_then(|()| test::run(&[])),
         ["test", "--", rest @ ..] => enter_root().and_then(|()| test::run(rest)),
         ["ci"] => enter_root().and_then(|()| ci::run()),
+        ["release"] => enter_root().and_then(|()| ci::release()),
         ["tidy"] => enter_root().and_then(|()| tidy::run()),
         ["sim", "--seconds", seconds, rest @ ..] => enter_root().and_then(|()| sim::long(seconds, rest)),
         ["sim", "--seed", seed] => enter_root().and_then(|()| sim::one(seed)),

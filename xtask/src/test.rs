@@ -38,14 +38,18 @@ pub(crate) fn doc_tests() -> Call {
 
 /// The run of all other tests under a nextest profile; needs what [`build`] makes.
 pub(crate) fn suite(profile: &str, arguments: &[&str]) -> Result<Call> {
+    let call =
+        Call::cargo("nextest run").with(scope(arguments)).with(&["--profile", profile]).with(arguments);
+    Ok(call.env("AMENDS_BIN", &built_binary()?))
+}
+
+/// Where [`build`] left the binary.
+pub(crate) fn built_binary() -> Result<String> {
     let binary = binary(&Call::cargo("metadata --no-deps --format-version 1").output()?)?;
     if !binary.is_file() {
         bail!("the build left no binary at {}", binary.display());
     }
-    let binary = binary.to_str().context("the path of the binary is not UTF-8")?;
-    let call =
-        Call::cargo("nextest run").with(scope(arguments)).with(&["--profile", profile]).with(arguments);
-    Ok(call.env("AMENDS_BIN", binary))
+    Ok(binary.to_str().context("the path of the binary is not UTF-8")?.to_owned())
 }
 
 /// The whole workspace, unless the arguments name packages.

@@ -51,14 +51,15 @@ impl Committer {
     /// Dropped before it returns, the item may or may not have been written: the caller is then gone, as in a crash. A saga
     /// never hands in a second item before the first is answered, so that no two batches in flight hold items of one saga.
     pub(crate) async fn commit(&self, item: Item) -> Outcome {
-        let (answer, answered) = oneshot::channel();
         let counted = Counted::one(&self.waiting);
-        if self.queue.send(Job { item, answer }).await.is_err() {
+        let Ok(place) = self.queue.reserve().await else {
             return Outcome::Failed(Error::new(
                 Kind::Unavailable,
                 "the engine has stopped; nothing was written",
             ));
-        }
+        };
+        let (answer, answered) = oneshot::channel();
+        place.send(Job { item, answer });
         let outcome = answered.await;
         drop(counted);
         outcome.unwrap_or_else(|_| {

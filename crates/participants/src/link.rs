@@ -36,8 +36,8 @@ pub(crate) type Connector = HttpsConnector<HttpConnector>;
 /// A connection that serves one call at a time.
 pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once it is closed.
-    connection: Option<Connection<Gate<Stream>, Full<Bytes>>>,
+    /// `None` once it is closed. Boxed, for it is large and the link moves between pool and calls.
+    connection: Option<Box<Connection<Gate<Stream>, Full<Bytes>>>>,
     keyhole: Keyhole,
 }
 
@@ -63,7 +63,7 @@ impl Link {
             .handshake(gate)
             .await
             .map_err(|error| cannot(chain(&error)))?;
-        Ok(Self { sender, connection: Some(connection), keyhole })
+        Ok(Self { sender, connection: Some(Box::new(connection)), keyhole })
     }
 
     /// Whether it can serve another call, as far as can be seen from this side. To be asked once a call's answer is complete.
@@ -155,7 +155,7 @@ impl Link {
 
 /// Lets the connection read and write what it can. Once it has ended it is dropped, which makes whatever waits for it end too:
 /// a request that it had not begun to write comes back unsent.
-fn drive(connection: &mut Option<Connection<Gate<Stream>, Full<Bytes>>>, cx: &mut Context<'_>) {
+fn drive(connection: &mut Option<Box<Connection<Gate<Stream>, Full<Bytes>>>>, cx: &mut Context<'_>) {
     if let Some(open) = connection
         && Pin::new(open).poll(cx).is_ready()
     {

@@ -1,6 +1,7 @@
 //! All configured participants: the other side of the port.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -211,7 +212,7 @@ impl Participants {
         let started = Instant::now();
         let timeout_ms = outgoing.request.timeout_ms;
         let pass = Pass::new(outgoing.lease.clone());
-        let sending = site.send(resolved, outgoing, &additions, prepared, &pass, &self.settings.clock);
+        let sending = pin!(site.send(resolved, outgoing, &additions, prepared, &pass, &self.settings.clock));
         let received =
             tokio::time::timeout(Duration::from_millis(timeout_ms), sending).await.unwrap_or_else(|_| {
                 let what = if pass.written() { "complete answer" } else { "connection" };

@@ -131,7 +131,8 @@ impl Site {
                 answered_or_lost => return answered_or_lost,
             }
         }
-        let link = Link::open(resolved.connector.clone(), &self.address).await?;
+        // Connecting is rare and its future large: it is not a part of each call's.
+        let link = Box::pin(Link::open(resolved.connector.clone(), &self.address)).await?;
         self.exchange(link, prepared.stamp(outgoing, additions, clock()), pass).await
     }
 

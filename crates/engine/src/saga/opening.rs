@@ -28,10 +28,11 @@ pub(super) async fn open(
     let door = Door { node, cell, lease, inbox };
     match opening {
         Opening::Begin(begin) => door.begin(*begin).await,
-        Opening::Claimed(place) => door.read(place, From::Nobody).await,
-        Opening::TakenOver(place) => door.read(place, From::Lapsed).await,
-        Opening::Woken => door.claim(From::Waiting).await,
-        Opening::Recover => door.claim(From::Crash).await,
+        // Boxed: the others are rare, and every saga's stay would be as large as theirs.
+        Opening::Claimed(place) => Box::pin(door.read(place, From::Nobody)).await,
+        Opening::TakenOver(place) => Box::pin(door.read(place, From::Lapsed)).await,
+        Opening::Woken => Box::pin(door.claim(From::Waiting)).await,
+        Opening::Recover => Box::pin(door.claim(From::Crash)).await,
     }
 }
 

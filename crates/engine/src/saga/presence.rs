@@ -19,14 +19,25 @@ pub(super) async fn live(
     opening: Opening,
 ) {
     let presence = Presence { node: node.clone(), cell: cell.clone() };
-    let (gone, inbox) = match opening::open(node, cell, lease, inbox, opening).await {
-        Ok(mut driver) => (driver.drive().await, driver.into_inbox()),
-        Err((gone, inbox)) => (gone, inbox),
-    };
+    // Boxed, for it is large, and a task that is spawned is moved several times on its way to the heap.
+    let (gone, inbox) = Box::pin(stay(node, cell, lease, inbox, opening)).await;
     presence.leave(inbox).await;
     match gone {
         Gone::Parked => {}
         Gone::Lost => recover_later(&presence.node, &presence.cell),
+    }
+}
+
+async fn stay(
+    node: Arc<Node>,
+    cell: Arc<Cell>,
+    lease: Arc<Lease>,
+    inbox: mpsc::Receiver<Message>,
+    opening: Opening,
+) -> (Gone, mpsc::Receiver<Message>) {
+    match opening::open(node, cell, lease, inbox, opening).await {
+        Ok(mut driver) => (driver.drive().await, driver.into_inbox()),
+        Err((gone, inbox)) => (gone, inbox),
     }
 }
 

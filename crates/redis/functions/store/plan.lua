@@ -268,21 +268,17 @@ local function write_parts(command, key, list)
   end
 end
 
--- Writes what was planned. The journal first: what an index does not know is found in the end, what a journal lacks never is.
+-- Writes what was planned. Journals and rows first: what an index does not know is found in the end, what a journal lacks never is.
 local function flush(plan)
-  local keys, wrote = plan.keys, false
-  for key = #keys, 1, -1 do
-    local gone, sets, left, scores = plan.gone[key], plan.sets[key], plan.left[key], plan.scores[key]
-    if gone then write_parts('HDEL', keys[key], gone) end
-    if sets then write_parts('HSET', keys[key], sets) end
-    if left then write_parts('ZREM', keys[key], left) end
-    if scores then write_parts('ZADD', keys[key], scores) end
-    wrote = wrote or gone or sets or left or scores
-  end
+  local keys = plan.keys
+  for key, list in pairs(plan.gone) do write_parts('HDEL', keys[key], list) end
+  for key, list in pairs(plan.sets) do write_parts('HSET', keys[key], list) end
+  for key, list in pairs(plan.left) do write_parts('ZREM', keys[key], list) end
+  for key, list in pairs(plan.scores) do write_parts('ZADD', keys[key], list) end
   for field, by in pairs(plan.counts) do
     if by ~= 0 and redis.call('HINCRBY', keys[COUNTS], field, number(by)) == 0 then redis.call('HDEL', keys[COUNTS], field) end
   end
-  if wrote then
+  if next(plan.gone) or next(plan.sets) or next(plan.left) or next(plan.scores) then
     plan.mark = plan.mark + 1
     redis.call('HSET', keys[META], 'mark', number(plan.mark), 'rowid', number(plan.rowid), 'mail', number(plan.mail))
   end

@@ -1,5 +1,6 @@
 //! Against a real server.
 
+mod expected;
 mod faults;
 mod intake;
 mod locks;

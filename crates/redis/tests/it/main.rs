@@ -14,4 +14,5 @@ mod scan;
 mod store;
 mod store_faults;
 mod store_losses;
+mod store_rows;
 mod store_support;

@@ -17,7 +17,7 @@ CREATE TYPE amends.expected_row AS (rowid bigint, id text, after bigint, status 
 -- are given, in the order of their places. What is not as expected when rows are locked is raised, as a race.
 --
 -- All statements seek a few rows by their keys: to think of a plan for each time would cost more than to run it, and one that was made while a
--- table was small must not read all of it later.
+-- table was small must not read all of it later. It has the rights of its caller alone, so that everybody may call it.
 CREATE FUNCTION amends.commit_expected(appended amends.expected_move[], rows amends.expected_row[], let_go bigint[], ids text[], names bytea[],
     sagas amends.expected_saga[], entries amends.expected_entry[], released bigint[], claims amends.expected_claim[])
 RETURNS bigint[] LANGUAGE plpgsql VOLATILE
@@ -79,6 +79,4 @@ BEGIN
     END IF;
     RETURN numbers;
 END
-$$;
-REVOKE ALL ON FUNCTION amends.commit_expected(amends.expected_move[], amends.expected_row[], bigint[], text[], bytea[],
-    amends.expected_saga[], amends.expected_entry[], bigint[], amends.expected_claim[]) FROM PUBLIC
+$$

@@ -55,3 +55,20 @@ async fn a_row_without_an_entry_is_written_only_behind_the_last_one() {
     assert_eq!(step(&store, parked(1)).await, Advanced::Conflict);
     assert_eq!(step(&store, parked(2)).await, Advanced::Committed);
 }
+
+/// Who made the tables need not be who uses them.
+#[tokio::test]
+async fn rights_on_the_tables_are_enough() {
+    let server = Postgres::start().unwrap();
+    drop(PostgresStore::open(&server.url()).await.unwrap());
+    server
+        .ask(
+            "CREATE USER engine; GRANT USAGE ON SCHEMA amends TO engine; GRANT ALL ON ALL TABLES IN SCHEMA amends TO engine;
+            GRANT ALL ON ALL SEQUENCES IN SCHEMA amends TO engine",
+        )
+        .unwrap();
+    let url = format!("postgres://engine@127.0.0.1:{}/postgres", server.port());
+    let store = PostgresStore::open(&url).await.unwrap();
+    let rowid = create(&store, submission(row("order:1"), &["a"])).await;
+    assert_eq!(step(&store, end("order:1", rowid, 1, now())).await, Advanced::Committed);
+}

@@ -1,5 +1,5 @@
-//! Group commit without a timer: while one commit is on its way the next batch forms. At low load a batch is one item and
-//! waits for nothing; at load batches grow by themselves.
+//! Group commit without a timer: while commits are on their way the next batch forms. At low load a batch is one item and
+//! waits for nothing; at load batches grow by themselves, all alike.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,22 +99,33 @@ impl Batches {
     /// Runs until the committer is gone and everything handed in is answered.
     pub(crate) async fn run(mut self, store: Arc<dyn Store>, meter: Arc<Meter>) {
         let mut in_flight = FuturesUnordered::new();
+        let mut jobs = Vec::new();
         let mut open = true;
         while open || !in_flight.is_empty() {
-            let mut jobs = Vec::new();
+            let share = self.share();
+            let room = share.saturating_sub(jobs.len());
             tokio::select! {
                 biased;
                 Some(()) = in_flight.next(), if !in_flight.is_empty() => {}
-                taken = self.queue.recv_many(&mut jobs, self.batch_max), if open && in_flight.len() < self.in_flight_max => {
+                taken = self.queue.recv_many(&mut jobs, room), if open && room > 0 && in_flight.len() < self.in_flight_max => {
                     if taken == 0 {
                         open = false;
-                    } else {
-                        in_flight.push(commit(&store, &meter, jobs));
                     }
                 }
             }
+            // Beside another commit a few items are not worth one of their own: they wait for more, or for the other's end.
+            let is_worth_one = in_flight.is_empty() || jobs.len() >= share.div_ceil(2);
+            if !jobs.is_empty() && is_worth_one && in_flight.len() < self.in_flight_max {
+                in_flight.push(commit(&store, &meter, std::mem::take(&mut jobs)));
+            }
         }
         debug_assert_eq!(self.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    /// How many items one commit takes: what is there, in equal parts for all that may be on their way. A large one followed by
+    /// tiny ones would leave now the store idle and now the engine.
+    fn share(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed).div_ceil(self.in_flight_max).clamp(1, self.batch_max)
     }
 }
 

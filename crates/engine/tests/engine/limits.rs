@@ -104,6 +104,33 @@ async fn a_commit_has_at_most_as_many_items_as_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_is_spread_evenly_over_the_commits_in_flight() {
+    let world = World::new();
+    let limits = Limits { commits_in_flight_max: 2, ..Limits::default() };
+    let engine = world.engine_with(limited(limits)).await;
+    register(&engine, ORDER).await;
+    let sizes = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    world.store.at_commit({
+        let sizes = sizes.clone();
+        move |_, items| {
+            sizes.lock().expect("no panic").push(items.len());
+            None
+        }
+    });
+    let running: Vec<_> = (0..20)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
+        })
+        .collect();
+    for saga in running {
+        assert_eq!(status_of(&saga.await.expect("no panic")), Status::Completed);
+    }
+    let sizes = sizes.lock().expect("no panic").clone();
+    assert!(sizes.iter().all(|size| *size <= 10), "a commit took more than its part: {sizes:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn beyond_the_commit_queue_submissions_are_refused() {
     let world = World::new();
     let limits = Limits { commit_queue_max: 2, ..Limits::default() };

@@ -105,7 +105,10 @@ impl Node {
             };
             match self.ask_again(&cell, &begin.decision.after).await? {
                 Some(saga) => return Ok(Started { view: View::Whole(saga), created: false }),
-                None => opening = Opening::Begin(begin),
+                None => match self.stored(id, &begin.decision.after).await? {
+                    Some(saga) => return Ok(Started { view: View::Whole(saga), created: false }),
+                    None => opening = Opening::Begin(begin),
+                },
             }
         }
         Err(self.refuse(Limit::Inbox))
@@ -126,6 +129,15 @@ impl Node {
             // The engine lost its lease, or ended, while the submission was being written.
             Err(_) => Err(unconfirmed(id)),
         }
+    }
+
+    /// The saga of this id as it stands, if this submission is its own. `None`: there is none, or none that can be read; the store
+    /// will say. Many who submit one saga at once would else ask the store one after the other, each while the others wait for it.
+    async fn stored(&self, id: &SagaId, submitted: &Saga) -> Result<Option<Arc<Saga>>, Refused> {
+        let Ok(View::Whole(saga)) = self.view(id).await else { return Ok(None) };
+        let is_same =
+            saga.definition.name == submitted.definition.name && json::same(&saga.input, &submitted.input);
+        if is_same { Ok(Some(saga)) } else { Err(Refused::InputConflict(id.clone())) }
     }
 
     /// Asks a saga in memory whether this submission is its own. `None`: it has just left.

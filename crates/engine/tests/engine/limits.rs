@@ -131,6 +131,24 @@ async fn what_waits_is_spread_evenly_over_the_commits_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn many_who_submit_at_once_what_has_ended_are_all_told_so() {
+    let world = World::new();
+    let engine = world.engine().await;
+    register(&engine, ORDER).await;
+    run(&engine, order("o")).await;
+    until("it has left memory", async || engine.gauges().sagas == 0).await;
+    let again: Vec<_> = (0..50)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.submit(order("o")).await.map(|started| started.created) })
+        })
+        .collect();
+    for one in again {
+        assert!(!one.await.expect("no panic").expect("it is known, and nothing is too much"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn beyond_the_commit_queue_submissions_are_refused() {
     let world = World::new();
     let limits = Limits { commit_queue_max: 2, ..Limits::default() };

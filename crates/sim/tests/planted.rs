@@ -3,7 +3,7 @@
 use amends_sim::{Sabotage, run_sabotaged};
 
 /// So many worlds have to be enough: a bug that shows itself less often would hide in a run of continuous integration.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 240;
 
 fn is_caught(sabotage: Sabotage, invariant: &str) {
     let mut others = Vec::new();

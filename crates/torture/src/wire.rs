@@ -136,6 +136,7 @@ async fn carry(mut near: TcpStream, to: SocketAddr, mut weather: watch::Receiver
     let Ok(mut far) = TcpStream::connect(to).await else { return };
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
     let (mut up, mut down) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let (mut commits, mut losing) = (Commits::default(), false);
     loop {
         let now = *weather.borrow();
         if now.resets > began.resets {
@@ -154,11 +155,12 @@ async fn carry(mut near: TcpStream, to: SocketAddr, mut weather: watch::Receiver
             read = near.read(&mut up) => {
                 let Ok(n @ 1..) = read else { return };
                 tokio::time::sleep(now.delay).await;
-                let is_lost = is_commit(&up[..n]) && met.lose_answer.swap(false, Ordering::SeqCst);
+                losing = losing || commits.begins(&up[..n]) && met.lose_answer.swap(false, Ordering::SeqCst);
                 if far.write_all(&up[..n]).await.is_err() {
                     return;
                 }
-                if is_lost {
+                // All of it gets through before its answer is lost.
+                if losing && commits.is_whole(&up[..n]) {
                     swallow(&mut far, &mut down).await;
                     met.count(Harm::AnswerLost);
                     let _ = near.set_zero_linger();
@@ -173,6 +175,44 @@ async fn carry(mut near: TcpStream, to: SocketAddr, mut weather: watch::Receiver
                 }
             }
         }
+    }
+}
+
+/// Where one connection commits: by the word, or by a statement of PostgreSQL that was prepared and commits by itself.
+#[derive(Default)]
+struct Commits {
+    /// What that statement is called.
+    statement: Option<Vec<u8>>,
+    /// What began last is that statement, and ends with a message of its own.
+    by_statement: bool,
+}
+
+impl Commits {
+    /// What the statement looks like when it is prepared; before it stands its name (message Parse: name, NUL, text).
+    const PREPARED: &[u8] = b"\0SELECT amends.commit_expected(";
+    /// The message that ends a request (Sync).
+    const END: &[u8] = b"S\0\0\0\x04";
+
+    /// Whether a commit is asked for with these bytes, or begins to be.
+    fn begins(&mut self, bytes: &[u8]) -> bool {
+        let at = bytes.windows(Self::PREPARED.len()).position(|part| part == Self::PREPARED);
+        if let Some(at) = at {
+            let digits = bytes[..at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            // The driver calls its statements s and a number.
+            self.statement = Some(bytes[at.saturating_sub(digits + 1)..at].to_vec());
+        }
+        self.by_statement = self.statement.as_ref().is_some_and(|name| {
+            // Bind: its length, a portal without a name, the statement.
+            let bound = [b"\0", name.as_slice(), b"\0"].concat();
+            let found = bytes.windows(bound.len()).enumerate().filter(|(_, part)| *part == bound);
+            found.map(|(at, _)| at).any(|at| at >= 5 && bytes[at - 5] == b'B')
+        });
+        self.by_statement || is_commit(bytes)
+    }
+
+    /// Whether what began ends with these bytes.
+    fn is_whole(&self, bytes: &[u8]) -> bool {
+        !self.by_statement || bytes.ends_with(Self::END)
     }
 }
 
@@ -256,6 +296,17 @@ mod tests {
         {
             assert!(!is_commit(other.as_bytes()), "{other}");
         }
+    }
+
+    #[test]
+    fn a_statement_that_commits_by_itself_is_known_by_its_name() {
+        let mut commits = Commits::default();
+        let bind = b"B\0\0\0\x20\0s7\0...";
+        assert!(!commits.begins(bind));
+        assert!(!commits.begins(b"P\0\0\0ss7\0SELECT amends.commit_expected($1)\0S\0\0\0\x04"));
+        assert!(!commits.begins(b"B\0\0\0\x20\0s77\0..."));
+        assert!(commits.begins(bind) && !commits.is_whole(bind));
+        assert!(commits.is_whole(b"...E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"));
     }
 
     #[tokio::test]

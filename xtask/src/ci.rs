@@ -14,8 +14,8 @@ const DEMO_ORDERS: u64 = 200;
 /// Runs all stages and prints the time of each.
 ///
 /// What they compile is shared as far as cargo allows: lints and documentation check the dependencies once, the
-/// binary and all kinds of tests build them once, and the demo runs that binary. An optimised build would take a fifth of
-/// the time: [`release`] makes one.
+/// binary and all kinds of tests build them once, and the demo runs that binary. An optimised build would build them all
+/// again: [`release`] makes one.
 pub(crate) fn run() -> Result<()> {
     let mut stages = Stages::default();
     stages.work("tools", "cargo xtask ci", || requirement::ensure(FOR_TESTS.iter().chain(FOR_CI)))?;

@@ -135,9 +135,11 @@ impl Node {
     /// will say. Many who submit one saga at once would else ask the store one after the other, each while the others wait for it.
     async fn stored(&self, id: &SagaId, submitted: &Saga) -> Result<Option<Arc<Saga>>, Refused> {
         let Ok(View::Whole(saga)) = self.view(id).await else { return Ok(None) };
-        let is_same =
-            saga.definition.name == submitted.definition.name && json::same(&saga.input, &submitted.input);
-        if is_same { Ok(Some(saga)) } else { Err(Refused::InputConflict(id.clone())) }
+        if is_same(&saga, &submitted.definition.name, &submitted.input) {
+            Ok(Some(saga))
+        } else {
+            Err(Refused::InputConflict(id.clone()))
+        }
     }
 
     /// Asks a saga in memory whether this submission is its own. `None`: it has just left.
@@ -159,6 +161,11 @@ impl Node {
             Ok(Reply::Gone) | Err(_) => Ok(None),
         }
     }
+}
+
+/// Whether a saga is what a submission of its id says.
+pub(crate) fn is_same(saga: &Saga, definition: &str, input: &serde_json::Value) -> bool {
+    saga.definition.name == definition && json::same(&saga.input, input)
 }
 
 fn missing(missing: Missing) -> Refused {

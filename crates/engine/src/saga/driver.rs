@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use amends_core::definition::check_input;
-use amends_core::{CallId, Decision, Input, Saga, Status, Time, decide, json, wanted};
+use amends_core::{CallId, Decision, Input, Saga, Status, Time, decide, wanted};
 use amends_store::Mail;
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,6 +17,7 @@ use crate::Refused;
 use crate::definitions::Known;
 use crate::lease::Lease;
 use crate::node::Node;
+use crate::submit::is_same;
 
 /// Drives one saga: nobody else moves it as long as this lives and the lease holds.
 pub(super) struct Driver {
@@ -145,9 +146,8 @@ impl Driver {
         match message {
             Message::Input { input, reply } => self.take(&input, Some(reply)).await,
             Message::Submitted { name, input, reply } => {
-                let same = self.saga.definition.name == name && json::same(&self.saga.input, &input);
                 // Whoever asked may have gone.
-                let _ = reply.send(if same {
+                let _ = reply.send(if is_same(&self.saga, &name, &input) {
                     Reply::Done(self.saga.clone())
                 } else {
                     Reply::Refused(Refused::InputConflict(self.saga.id.clone()))

@@ -91,15 +91,7 @@ async fn a_commit_has_at_most_as_many_items_as_the_limit() {
             None
         }
     });
-    let running: Vec<_> = (0..20)
-        .map(|n| {
-            let engine = engine.clone();
-            tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
-        })
-        .collect();
-    for saga in running {
-        assert_eq!(status_of(&saga.await.expect("no panic")), Status::Completed);
-    }
+    complete_at_once(&engine, 20).await;
     assert_eq!(most.load(std::sync::atomic::Ordering::SeqCst), 3);
 }
 
@@ -117,15 +109,7 @@ async fn what_waits_is_spread_evenly_over_the_commits_in_flight() {
             None
         }
     });
-    let running: Vec<_> = (0..20)
-        .map(|n| {
-            let engine = engine.clone();
-            tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
-        })
-        .collect();
-    for saga in running {
-        assert_eq!(status_of(&saga.await.expect("no panic")), Status::Completed);
-    }
+    complete_at_once(&engine, 20).await;
     let sizes = sizes.lock().expect("no panic").clone();
     assert!(sizes.iter().all(|size| *size <= 10), "a commit took more than its part: {sizes:?}");
 }

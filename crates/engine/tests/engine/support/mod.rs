@@ -155,3 +155,16 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
     panic!("never: {what}");
 }
+
+/// So many orders at once, each of which has to complete.
+pub(crate) async fn complete_at_once(engine: &Engine, count: usize) {
+    let running: Vec<_> = (0..count)
+        .map(|n| {
+            let engine = engine.clone();
+            tokio::spawn(async move { run(&engine, order(&format!("o{n}"))).await })
+        })
+        .collect();
+    for saga in running {
+        assert_eq!(status_of(&saga.await.expect("no panic")), Status::Completed);
+    }
+}
